@@ -1,0 +1,1 @@
+"""Reads profiles/ and the files users write, and turns them into types."""

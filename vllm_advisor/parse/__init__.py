@@ -1,0 +1,1 @@
+"""What exists (commands, scripts) into a Deployment with locations."""

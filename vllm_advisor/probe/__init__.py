@@ -1,0 +1,1 @@
+"""The only I/O to the world: NVML, the Hugging Face Hub, local model folders."""

@@ -1,0 +1,1 @@
+"""From plans and reports to text. The only place that knows rich."""

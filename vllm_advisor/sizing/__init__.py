@@ -1,0 +1,1 @@
+"""Memory and capacity as vLLM computes them: pure maths in integers of bytes."""

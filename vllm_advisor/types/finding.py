@@ -1,0 +1,39 @@
+"""What ``check`` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vllm_advisor.types.decision import Location
+from vllm_advisor.types.source import Confidence
+
+
+class Severity(StrEnum):
+    """SARIF's levels under their usual names."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One fault, with its place, the figures behind it and the fix."""
+
+    rule: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    location: Location
+    fix: str
+    evidence: tuple[tuple[str, str | int | float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotChecked:
+    """A rule that could not run, and the fact that was missing: never a silent pass."""
+
+    rule: str
+    reason: str

@@ -1,0 +1,107 @@
+"""What is deployed, and the plan that explains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from vllm_advisor.types.accelerator import Node
+from vllm_advisor.types.decision import Decision
+from vllm_advisor.types.engine import EngineArgs
+from vllm_advisor.types.sizing import Figure, InstanceFigures
+from vllm_advisor.types.source import Assumption, Confidence, confidence_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One kind of server in the deployment.
+
+    ``gpus`` is what one replica takes (TP x PP x PCP); ``figures`` are one replica's.
+    """
+
+    name: str
+    role: str  # "general", "short" or "long-document"
+    engine_args: EngineArgs
+    replicas: int = 1
+    gpus: int = 1
+    classes: tuple[str, ...] = field(default=(), compare=False)
+    figures: InstanceFigures | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where one request class goes: the first of ``steps`` that takes it."""
+
+    request_class: str
+    strategy: str
+    instance: str
+    retrieve: bool = False
+    fallback: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """The instances; equality ignores figures and origins (see ``parse(render(plan))``)."""
+
+    instances: tuple[Instance, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A candidate that was computed and not taken, with its numbers."""
+
+    name: str
+    subject: str  # instance or "deployment"
+    feasible: bool
+    gpus: int | None
+    kv_bytes_per_request: int | None
+    max_concurrency: float | None
+    cost_usd_per_hour: float | None
+    loses: str  # what is lost
+    why: str  # why it was not taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """GPUs and what they cost; ``None`` where no price is known."""
+
+    gpus: int
+    usd_per_hour: float | None
+    price_source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A deployment, why it is what it is, and what else was tried."""
+
+    name: str
+    feasible: bool
+    model: str
+    vllm_version: str
+    node: Node
+    deployment: Deployment
+    routes: tuple[Route, ...]
+    decisions: tuple[Decision, ...]
+    figures: tuple[Figure, ...]
+    alternatives: tuple[Alternative, ...]
+    assumptions: tuple[Assumption, ...]
+    cost: Cost
+    infeasible_because: tuple[str, ...] = ()
+    nearest: str = ""
+    notes: tuple[str, ...] = ()
+    inputs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def confidence(self) -> Confidence:
+        """Lowest confidence any assumption allows."""
+        return confidence_of(self.assumptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file to write: path inside the output directory, and its text."""
+
+    path: str
+    text: str
+    executable: bool = False
