@@ -63,7 +63,8 @@ class WeightComponent:
 
     ``per_layer`` counts the parameters of one layer and ``layers`` says which layers have them;
     parts outside the stack (embedding, head, vision) have an empty ``layers``.
-    ``linear`` marks matrices that a quantization method replaces.
+    ``linear`` marks matrices that a quantization method replaces. ``stages`` says which pipeline
+    stages hold a part outside the stack: ``first``, ``last``, ``ends`` (both) or ``every``.
     """
 
     name: str
@@ -73,6 +74,10 @@ class WeightComponent:
     shard: Shard = Shard.SPLIT
     linear: bool = True
     rows: int = 0  # vocabulary rows, for Shard.VOCAB
+    stages: str = "first"
+    dtype_bytes: int | None = None  # where it differs from the model's dtype
+    split_size: int = 0  # the dimension that TP splits, where kernels pad each rank's share ...
+    split_multiple: int = 1  # ... to a multiple of this
 
     @property
     def total_params(self) -> int:
@@ -171,6 +176,7 @@ class ModelFacts:
     num_experts: int = 0
     num_experts_per_tok: int = 0
     uses_mla: bool = False
+    attention_sinks: bool = False
     multimodal: bool = False
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
     needs_remote_code: bool = False

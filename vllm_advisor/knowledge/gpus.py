@@ -1,0 +1,219 @@
+"""GPU profiles: from a name as people, NVML or Kubernetes write it to an ``Accelerator``.
+
+A GPU is known by its name, never by its memory: an H200 and an H20-3e report the same total and
+differ sevenfold in arithmetic.
+
+vLLM budgets with CUDA's total (``cudaMemGetInfo``), which is NVML's total less what the driver
+keeps. Where nobody has printed the CUDA total of a GPU, it is taken as the NVML total less the
+lower median of what is kept on all GPUs whose both totals are known. The difference is used and
+not the ratio because it hardly grows with the card (about 0.4 GiB at 24 GB, 0.7 GiB at 180 GB).
+Such a total has the source ``assumed:cuda-total-from-nvml``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from statistics import median_low
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from vllm_advisor import resources
+from vllm_advisor.errors import UnknownFactError
+from vllm_advisor.knowledge.profile_file import profile_names, read_profile
+from vllm_advisor.types.accelerator import Accelerator, Price
+from vllm_advisor.types.source import Source, SourceKind
+from vllm_advisor.units import MIB
+
+ASSUMED_CUDA_TOTAL = Source(SourceKind.ASSUMED, "cuda-total-from-nvml")
+_LIST = "see `vllm-advisor profiles gpus`, or describe the GPU in the workload file"
+_WORDS_OF_VENDOR = ("nvidia-", "geforce-", "tesla-")
+_Positive = Annotated[float, Field(gt=0)]
+_Mebibytes = Annotated[int, Field(gt=0)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PriceListing(_Frozen):
+    """One on-demand price somebody asked, and who it was."""
+
+    usd_per_gpu_hour: _Positive
+    source: str
+
+
+class GpuProfile(_Frozen):
+    """One file of ``profiles/gpus``.
+
+    ``names`` are NVML's, ``labels`` the values of ``nvidia.com/gpu.product``, ``short_names`` what
+    people write where it can mean nothing else. Bandwidths are in GB/s (10^9), peaks in dense
+    TFLOP/s. ``sources`` has an entry for each figure that is not null.
+    """
+
+    id: str
+    names: tuple[str, ...] = Field(min_length=1)
+    labels: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    compute_capability: str = Field(pattern=r"^\d+\.\d$")
+    nvml_total_mib: _Mebibytes | None
+    cuda_total_mib: _Mebibytes | None
+    nominal_memory_gb: int = Field(gt=0)
+    unified_memory: bool = False
+    memory_bandwidth_gb_s: _Positive
+    bf16_tflops_dense: _Positive | None
+    fp8_tflops_dense: _Positive | None
+    nvlink_gb_s_per_direction: _Positive | None
+    pcie: str
+    tdp_w: _Positive | None
+    prices: tuple[PriceListing, ...]
+    notes: str = ""
+    sources: dict[str, str]
+
+    @model_validator(mode="after")
+    def _has_memory_and_sources(self) -> GpuProfile:
+        if self.nvml_total_mib is None and self.cuda_total_mib is None:
+            raise ValueError("neither nvml_total_mib nor cuda_total_mib is known")
+        unsourced = sorted(k for k in FIGURES if getattr(self, k) and not self.sources.get(k))
+        if unsourced:
+            raise ValueError(f"no source for {', '.join(unsourced)}")
+        return self
+
+
+FIGURES = (
+    "names",
+    "labels",
+    "compute_capability",
+    "nvml_total_mib",
+    "cuda_total_mib",
+    "nominal_memory_gb",
+    "memory_bandwidth_gb_s",
+    "bf16_tflops_dense",
+    "fp8_tflops_dense",
+    "nvlink_gb_s_per_direction",
+    "pcie",
+    "tdp_w",
+)
+
+
+def load_gpus() -> tuple[str, ...]:
+    """Ids of all bundled GPU profiles, sorted."""
+    return profile_names(resources.profiles("gpus"))
+
+
+def find_gpu(name: str) -> Accelerator:
+    """The GPU of that id, NVML name, ``nvidia.com/gpu.product`` label or documented short name.
+
+    Case, and blanks or dashes between words, do not matter; ``NVIDIA`` may be left out. The
+    beginning of an id (``h100``, ``a100-sxm4``) is refused even where one profile alone begins
+    so: GPUs that are not bundled may, too.
+
+    Raises:
+        UnknownFactError: no profile has this name, or it can mean several GPUs.
+    """
+    wanted = _normalise(name)
+    if wanted in load_gpus():
+        return _accelerator(gpu_profile(wanted))
+    by_name = _by_name()
+    for key in (wanted, _without_vendor(wanted)):
+        if key in by_name:
+            return _accelerator(gpu_profile(by_name[key]))
+    short = _without_vendor(wanted)
+    candidates = [gpu_profile(i) for i in load_gpus() if short and i.startswith(f"{short}-")]
+    if candidates:
+        listed = "; ".join(f"{p.id} ({p.names[0]}, {_memory(p)})" for p in candidates)
+        raise UnknownFactError(
+            f"GPU {name!r} can mean more than one GPU: {listed}", fix="name one of them in full"
+        )
+    close = difflib.get_close_matches(short, [*load_gpus(), *by_name], n=6, cutoff=0.6)
+    ids = list(dict.fromkeys(by_name.get(key, key) for key in close))
+    near = f"; close: {', '.join(ids)}" if ids else ""
+    raise UnknownFactError(f"no profile for GPU {name!r}{near}", fix=_LIST)
+
+
+@cache
+def gpu_profile(gpu_id: str) -> GpuProfile:
+    """The profile of that id as its file has it, before anything is derived.
+
+    Raises:
+        UnknownFactError: there is no such file.
+        InputError: the file breaks its schema.
+    """
+    if gpu_id not in load_gpus():
+        raise UnknownFactError(f"no profile for GPU {gpu_id!r}", fix=_LIST)
+    return read_profile(resources.profiles("gpus") / f"{gpu_id}.yaml", GpuProfile)
+
+
+@cache
+def driver_reserve_mib() -> int:
+    """What driver and CUDA keep of NVML's total, in MiB: lower median of the known pairs."""
+    return median_low(
+        p.nvml_total_mib - p.cuda_total_mib
+        for p in map(gpu_profile, load_gpus())
+        if p.nvml_total_mib and p.cuda_total_mib
+    )
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    """Every normalised name, label and short name, with and without the vendor, to its id."""
+    ids: dict[str, str] = {}
+    for profile in map(gpu_profile, load_gpus()):
+        for name in (*profile.names, *profile.labels, *profile.short_names):
+            key = _normalise(name)
+            ids[key] = ids[_without_vendor(key)] = profile.id
+    return ids
+
+
+def _accelerator(profile: GpuProfile) -> Accelerator:
+    def per_second(figure: float | None, unit: float) -> int | None:
+        return None if figure is None else round(figure * unit)
+
+    total_mib, source = profile.cuda_total_mib, _source(profile, "cuda_total_mib")
+    if total_mib is None:
+        total_mib = (profile.nvml_total_mib or 0) - driver_reserve_mib()
+        source = ASSUMED_CUDA_TOTAL
+    major, _, minor = profile.compute_capability.partition(".")
+    return Accelerator(
+        id=profile.id,
+        name=profile.names[0],
+        memory_total=total_mib * MIB,
+        memory_total_source=source,
+        compute_capability=(int(major), int(minor)),
+        memory_bandwidth=per_second(profile.memory_bandwidth_gb_s, 1e9),
+        bf16_flops=per_second(profile.bf16_tflops_dense, 1e12),
+        fp8_flops=per_second(profile.fp8_tflops_dense, 1e12),
+        nvlink_bandwidth=per_second(profile.nvlink_gb_s_per_direction, 1e9),
+        unified_memory=profile.unified_memory,
+        price=_price(profile),
+    )
+
+
+def _price(profile: GpuProfile) -> Price | None:
+    """The listing at the lower median: a price somebody really asks, in the middle of the field."""
+    if not profile.prices:
+        return None
+    usd = median_low(listing.usd_per_gpu_hour for listing in profile.prices)
+    index = [listing.usd_per_gpu_hour for listing in profile.prices].index(usd)
+    where = f"prices.{index} ({profile.prices[index].source})"
+    return Price(usd_per_gpu_hour=usd, source=_source(profile, where))
+
+
+def _source(profile: GpuProfile, key: str) -> Source:
+    return Source(SourceKind.PROFILE, f"gpus/{profile.id}#{key}")
+
+
+def _memory(profile: GpuProfile) -> str:
+    shared = " shared with the host" if profile.unified_memory else ""
+    return f"{profile.nominal_memory_gb} GB{shared}"
+
+
+def _normalise(name: str) -> str:
+    return "-".join(name.casefold().replace("-", " ").replace("_", " ").split())
+
+
+def _without_vendor(key: str) -> str:
+    for word in _WORDS_OF_VENDOR:
+        key = key.removeprefix(word)
+    return key

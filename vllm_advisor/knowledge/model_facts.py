@@ -1,0 +1,176 @@
+"""From a config.json and what is known of the checkpoint to ModelFacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vllm_advisor.errors import NotModelledError, UnknownFactError
+from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture, find_architecture
+from vllm_advisor.knowledge.kv_layers import kv_cache_specs
+from vllm_advisor.knowledge.quantization import quantization_facts
+from vllm_advisor.knowledge.weights import weight_components
+from vllm_advisor.types.model import (
+    ModelFacts,
+    QuantizationFacts,
+    RopeFacts,
+    ServingFacts,
+    WeightFacts,
+)
+from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
+
+_REQUIRED = (
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "vocab_size",
+    "max_position_embeddings",
+)
+_VISION_KEYS = ("vision_config", "vision_tower_cfg", "visual", "audio_config")
+
+
+def model_facts(
+    model_id: str,
+    config: dict[str, Any],
+    *,
+    source: Source,
+    checkpoint_bytes: int | None = None,
+    weights_source: Source | None = None,
+    hf_quant_config: dict[str, Any] | None = None,
+    serving: ServingFacts | None = None,
+) -> ModelFacts:
+    """Read a model's facts.
+
+    Args:
+        model_id: what ``vllm serve`` is given.
+        config: config.json as parsed.
+        source: where the config came from.
+        checkpoint_bytes: bytes of the weights as allocated or on disk, if known.
+        weights_source: where ``checkpoint_bytes`` came from.
+        hf_quant_config: ModelOpt's side file, if any.
+        serving: verified flags of the model.
+
+    Raises:
+        UnknownFactError: a key that every decoder needs is missing.
+        NotModelledError: the architecture caches in a way that is not modelled.
+    """
+    name = str((config.get("architectures") or ["?"])[0])
+    text_key = "text_config" if isinstance(config.get("text_config"), dict) else None
+    text: dict[str, Any] = config["text_config"] if text_key else config
+    missing = [k for k in _REQUIRED if text.get(k) is None]
+    if missing:
+        raise UnknownFactError(
+            f"config.json of {model_id} ({name}) has no {', '.join(missing)}",
+            where=str(source),
+            fix="is this a decoder language model? Diffusion, speech and encoder models are not "
+            "planned",
+        )
+    architecture = find_architecture(name)
+    experts = [k for k in EXPERT_KEYS if text.get(k)]
+    if architecture is None and experts:
+        raise NotModelledError(
+            f"{name} is not a known architecture and has experts ({experts[0]}): its weights "
+            "cannot be computed",
+            where=str(source),
+            fix="use a model of a known architecture; see profiles/architectures/",
+        )
+    head_dim = _head_dim(architecture, text)
+    specs, assumptions = kv_cache_specs(name, architecture, text, head_dim)
+    tied = text.get("tie_word_embeddings", config.get("tie_word_embeddings"))
+    if tied is None:
+        tied = architecture.tie_word_embeddings if architecture else False
+    dtype, dtype_notes = _dtype(config, text)
+    quantization, quant_notes = _quantization(config, hf_quant_config, checkpoint_bytes)
+    components = weight_components(architecture, text, head_dim, tied=bool(tied))
+    notes = (*assumptions, *dtype_notes, *quant_notes)
+    if checkpoint_bytes is None:
+        weights_source = Source(SourceKind.ASSUMED, "weights-from-config")
+        notes += (
+            Assumption(
+                id="weights-from-config",
+                text="weight bytes are computed from config.json; no safetensors header was read",
+            ),
+        )
+    moe = architecture.moe if architecture else None
+    return ModelFacts(
+        model_id=model_id,
+        architecture=name,
+        num_hidden_layers=int(text["num_hidden_layers"]),
+        hidden_size=int(text["hidden_size"]),
+        intermediate_size=int(text.get("intermediate_size") or 4 * text["hidden_size"]),
+        num_attention_heads=int(text["num_attention_heads"]),
+        num_key_value_heads=int(text.get("num_key_value_heads") or text["num_attention_heads"]),
+        head_dim=head_dim,
+        vocab_size=int(text["vocab_size"]),
+        max_position_embeddings=int(text["max_position_embeddings"]),
+        dtype=dtype,
+        kv_cache=specs,
+        weights=WeightFacts(
+            components=components,
+            checkpoint_bytes=checkpoint_bytes,
+            source=weights_source or source,
+        ),
+        source=source,
+        rope=_rope(text),
+        quantization=quantization,
+        num_experts=int(text.get(moe.experts) or 0) if moe else 0,
+        num_experts_per_tok=int(
+            text.get("num_experts_per_tok") or text.get("experts_per_token") or 0
+        ),
+        uses_mla=architecture is not None and architecture.layers.pattern == "mla",
+        attention_sinks=architecture is not None and architecture.attention_sinks,
+        multimodal=any(config.get(k) for k in _VISION_KEYS),
+        text_config_key=text_key,
+        needs_remote_code=architecture is None and bool(config.get("auto_map")),
+        serving=serving or ServingFacts(),
+        assumptions=notes,
+    )
+
+
+def _head_dim(architecture: Architecture | None, text: dict[str, Any]) -> int:
+    if architecture is not None and architecture.layers.pattern == "mla":
+        return int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
+    if text.get("head_dim"):
+        return int(text["head_dim"])
+    return int(text["hidden_size"]) // int(text["num_attention_heads"])
+
+
+def _dtype(config: dict[str, Any], text: dict[str, Any]) -> tuple[str, tuple[Assumption, ...]]:
+    for part in (config, text):
+        value = part.get("dtype") or part.get("torch_dtype")
+        if value:
+            name = str(value).removeprefix("torch.")
+            # --dtype auto loads FP32 checkpoints in 16 bits (vllm/config/model.py#_get_and_verify)
+            return ("bfloat16" if name == "float32" else name), ()
+    note = Assumption(id="dtype-bfloat16", text="config.json names no dtype; taken for bfloat16")
+    return "bfloat16", (note,)
+
+
+def _quantization(
+    config: dict[str, Any], hf_quant_config: dict[str, Any] | None, checkpoint_bytes: int | None
+) -> tuple[QuantizationFacts | None, tuple[Assumption, ...]]:
+    try:
+        return quantization_facts(config, hf_quant_config), ()
+    except NotModelledError as error:
+        if checkpoint_bytes is None:
+            raise
+        raw = config.get("quantization_config") or {}
+        note = Assumption(
+            id="quantization-not-modelled",
+            text=f"{error.what}; the checkpoint's size on disk is taken for its size in memory",
+            lowers_to=Confidence.LOW,
+        )
+        return QuantizationFacts(method=str(raw.get("quant_method", "unknown")), bits=16), (note,)
+
+
+def _rope(text: dict[str, Any]) -> RopeFacts:
+    raw = text.get("rope_parameters") or text.get("rope_scaling") or {}
+    nested = [v for v in raw.values() if isinstance(v, dict)]
+    if nested:  # one entry per layer type (Gemma 3, OLMo 3): none of them stretches the length
+        return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
+    return RopeFacts(
+        rope_type=str(raw.get("rope_type") or raw.get("type") or "default"),
+        factor=float(raw.get("factor") or 1.0),
+        original_max_position_embeddings=raw.get("original_max_position_embeddings")
+        or text.get("original_max_position_embeddings"),
+        theta=raw.get("rope_theta") or text.get("rope_theta"),
+    )
