@@ -107,7 +107,7 @@ def _json_keys(action: argparse.Action) -> list[str]:
 def _choices(action: argparse.Action) -> list[str]:
     """Values the flag takes, from the parser or from the check that follows parsing."""
     if action.choices is not None:
-        return sorted(str(choice) for choice in action.choices if choice is not None)
+        return [str(c) for c in sorted(choice for choice in action.choices if choice is not None)]
     if action.dest == "kv_cache_dtype":
         cache = importlib.import_module("vllm.config.cache")
         return sorted(get_args(cache.CacheDType))
@@ -151,7 +151,7 @@ def _sets_false(parser: argparse.ArgumentParser, action: argparse.Action, option
 
 
 def read_flags(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
-    """Every flag of the parser as plain data, sorted by dest; keys at their default are left out."""
+    """Every flag of the parser as plain data, sorted by dest; empty entries are left out."""
     options: dict[str, list[tuple[str, argparse.Action]]] = {}
     for option, action in parser._option_string_actions.items():  # noqa: SLF001
         if action.dest not in ("help", _POSITIONAL):

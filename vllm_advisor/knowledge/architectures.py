@@ -107,6 +107,7 @@ class Architecture(_Profile):
     mlp_bias: bool | str = "mlp_bias"
     qk_norm: Literal["none", "head", "full"] = "none"
     attention_sinks: bool = False
+    prefix_lm: bool = False
     gated_mlp: bool = True
     norms_per_layer: int = 2
     norm_params: int = 1  # vectors per norm: 2 with a bias

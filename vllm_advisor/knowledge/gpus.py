@@ -13,9 +13,10 @@ Such a total has the source ``assumed:cuda-total-from-nvml``.
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Iterable
 from functools import cache
-from statistics import median_low
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -29,6 +30,8 @@ from vllm_advisor.units import MIB
 ASSUMED_CUDA_TOTAL = Source(SourceKind.ASSUMED, "cuda-total-from-nvml")
 _LIST = "see `vllm-advisor profiles gpus`, or describe the GPU in the workload file"
 _WORDS_OF_VENDOR = ("nvidia-", "geforce-", "tesla-")
+_SIZED = re.compile(r"(.+)-(\d+)gi?b?")  # "h20-96gb": a name followed by its memory
+_Number = TypeVar("_Number", int, float)
 _Positive = Annotated[float, Field(gt=0)]
 _Mebibytes = Annotated[int, Field(gt=0)]
 
@@ -105,29 +108,30 @@ def load_gpus() -> tuple[str, ...]:
 def find_gpu(name: str) -> Accelerator:
     """The GPU of that id, NVML name, ``nvidia.com/gpu.product`` label or documented short name.
 
-    Case, and blanks or dashes between words, do not matter; ``NVIDIA`` may be left out. The
-    beginning of an id (``h100``, ``a100-sxm4``) is refused even where one profile alone begins
-    so: GPUs that are not bundled may, too.
+    Case, and blanks or dashes between words, do not matter; ``NVIDIA`` may be left out, and the
+    memory may follow (``L4 24GB``). The beginning of an id (``h100``, ``a100 80GB``) is refused
+    even where one profile alone fits: GPUs that are not bundled may fit, too.
 
     Raises:
         UnknownFactError: no profile has this name, or it can mean several GPUs.
     """
-    wanted = _normalise(name)
-    if wanted in load_gpus():
-        return _accelerator(gpu_profile(wanted))
-    by_name = _by_name()
-    for key in (wanted, _without_vendor(wanted)):
-        if key in by_name:
-            return _accelerator(gpu_profile(by_name[key]))
-    short = _without_vendor(wanted)
-    candidates = [gpu_profile(i) for i in load_gpus() if short and i.startswith(f"{short}-")]
-    if candidates:
-        listed = "; ".join(f"{p.id} ({p.names[0]}, {_memory(p)})" for p in candidates)
+    wanted = _without_vendor(_normalise(name))
+    sized = _SIZED.fullmatch(wanted)
+    for key, memory_gb in ((wanted, None), *([(sized[1], int(sized[2]))] if sized else [])):
+        gpu_id = key if key in load_gpus() else _by_name().get(key)
+        if gpu_id and memory_gb in (None, gpu_profile(gpu_id).nominal_memory_gb):
+            return _accelerator(gpu_profile(gpu_id))
+    family, memory_gb = (sized[1], int(sized[2])) if sized else (wanted, None)
+    relatives = [gpu_profile(i) for i in load_gpus() if f"{i}-".startswith(f"{family}-")]
+    if relatives:
+        of_size = [p for p in relatives if p.nominal_memory_gb == memory_gb] or relatives
+        listed = "; ".join(f"{p.id} ({p.names[0]}, {_memory(p)})" for p in of_size)
         raise UnknownFactError(
-            f"GPU {name!r} can mean more than one GPU: {listed}", fix="name one of them in full"
+            f"GPU {name!r} is no exact name; it may be {listed}",
+            fix="write one of these ids",
         )
-    close = difflib.get_close_matches(short, [*load_gpus(), *by_name], n=6, cutoff=0.6)
-    ids = list(dict.fromkeys(by_name.get(key, key) for key in close))
+    close = difflib.get_close_matches(wanted, [*load_gpus(), *_by_name()], n=6, cutoff=0.6)
+    ids = list(dict.fromkeys(_by_name().get(key, key) for key in close))
     near = f"; close: {', '.join(ids)}" if ids else ""
     raise UnknownFactError(f"no profile for GPU {name!r}{near}", fix=_LIST)
 
@@ -148,7 +152,7 @@ def gpu_profile(gpu_id: str) -> GpuProfile:
 @cache
 def driver_reserve_mib() -> int:
     """What driver and CUDA keep of NVML's total, in MiB: lower median of the known pairs."""
-    return median_low(
+    return _median_low(
         p.nvml_total_mib - p.cuda_total_mib
         for p in map(gpu_profile, load_gpus())
         if p.nvml_total_mib and p.cuda_total_mib
@@ -157,13 +161,12 @@ def driver_reserve_mib() -> int:
 
 @cache
 def _by_name() -> dict[str, str]:
-    """Every normalised name, label and short name, with and without the vendor, to its id."""
-    ids: dict[str, str] = {}
-    for profile in map(gpu_profile, load_gpus()):
-        for name in (*profile.names, *profile.labels, *profile.short_names):
-            key = _normalise(name)
-            ids[key] = ids[_without_vendor(key)] = profile.id
-    return ids
+    """Every name, label and short name as :func:`find_gpu` compares them, to its id."""
+    return {
+        _without_vendor(_normalise(name)): profile.id
+        for profile in map(gpu_profile, load_gpus())
+        for name in (*profile.names, *profile.labels, *profile.short_names)
+    }
 
 
 def _accelerator(profile: GpuProfile) -> Accelerator:
@@ -194,10 +197,16 @@ def _price(profile: GpuProfile) -> Price | None:
     """The listing at the lower median: a price somebody really asks, in the middle of the field."""
     if not profile.prices:
         return None
-    usd = median_low(listing.usd_per_gpu_hour for listing in profile.prices)
+    usd = _median_low(listing.usd_per_gpu_hour for listing in profile.prices)
     index = [listing.usd_per_gpu_hour for listing in profile.prices].index(usd)
     where = f"prices.{index} ({profile.prices[index].source})"
     return Price(usd_per_gpu_hour=usd, source=_source(profile, where))
+
+
+def _median_low(values: Iterable[_Number]) -> _Number:
+    """The middle value; of two the lower one, so that it is always one that was given."""
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) // 2]
 
 
 def _source(profile: GpuProfile, key: str) -> Source:

@@ -116,8 +116,10 @@ def model_facts(
         num_experts_per_tok=int(
             text.get("num_experts_per_tok") or text.get("experts_per_token") or 0
         ),
+        moe_intermediate_size=int(text.get(moe.intermediate) or 0) if moe else 0,
         uses_mla=architecture is not None and architecture.layers.pattern == "mla",
         attention_sinks=architecture is not None and architecture.attention_sinks,
+        prefix_lm=architecture is not None and architecture.prefix_lm,
         multimodal=any(config.get(k) for k in _VISION_KEYS),
         text_config_key=text_key,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),

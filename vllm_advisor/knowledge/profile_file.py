@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from vllm_advisor.errors import InputError
 
+_FIX = "correct the file, or install vllm-advisor again if you have not changed it"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it exists
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -23,19 +24,22 @@ def profile_names(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
-def read_profile(path: Path, schema: type[ModelT]) -> ModelT:
+def read_profile(path: Path, schema: type[ModelT], *, before: str | None = None) -> ModelT:
     """Read and check one profile.
 
     Args:
         path: an existing file.
-        schema: the pydantic model of this kind of profile.
+        schema: the pydantic model of this kind of profile, or of its first keys.
+        before: a top-level key; what stands from there on is not even parsed.
 
     Raises:
         InputError: the file cannot be read, is no YAML, or breaks the schema.
     """
     try:
-        raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506
-        return schema.model_validate(raw)
+        text = path.read_text(encoding="utf-8")
+        if before is not None:
+            text = text.split(f"\n{before}:", 1)[0]
+        return schema.model_validate(yaml.load(text, Loader=_LOADER))  # noqa: S506
     except (OSError, UnicodeDecodeError) as error:
         what = f"the profile cannot be read: {error}"
         raise InputError(what, where=str(path), fix=_FIX) from error
@@ -49,6 +53,3 @@ def read_profile(path: Path, schema: type[ModelT]) -> ModelT:
         key = ".".join(str(part) for part in first["loc"]) or "the whole file"
         what = f"the profile is wrong at {key}: {first['msg']}"
         raise InputError(what, where=str(path), fix=_FIX) from error
-
-
-_FIX = "correct the file, or install vllm-advisor again if you have not changed it"

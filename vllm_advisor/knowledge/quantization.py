@@ -40,12 +40,14 @@ def quantization_facts(
         return None
     method = str(raw.get("quant_method") or ("modelopt" if raw.get("quant_algo") else "")).lower()
     bits, scale_bits = _bits(method, raw)
+    block = raw.get("weight_block_size")
     cache = str(raw.get("kv_cache_quant_algo") or raw.get("kv_cache_scheme") or "").lower()
     return QuantizationFacts(
         method=method,
         bits=bits,
         scale_bits=scale_bits,
         unquantized=_unquantized(method, raw),
+        weight_block=(int(block[0]), int(block[1])) if block else None,
         kv_cache_dtype="fp8" if "fp8" in cache or "num_bits': 8" in cache else None,
     )
 

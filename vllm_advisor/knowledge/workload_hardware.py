@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from vllm_advisor.knowledge.workload_values import (
-    UNREADABLE, UsedSize,
-    Size,
+    UNREADABLE,
     Keys,
     Line,
     Positive,
     Price,
     Problem,
+    Size,
+    UsedSize,
 )
 from vllm_advisor.types.accelerator import Interconnect
 
@@ -114,7 +115,7 @@ Hardware = Annotated[
     | Annotated[DescribedHardware, Tag("<described>")],
     Discriminator(
         _hardware_form,
-        custom_error_type=UNREADABLE, UsedSize,
+        custom_error_type=UNREADABLE,
         custom_error_message="hardware is `local` or a mapping such as {gpu: h100-sxm, count: 8}",
     ),
 ]

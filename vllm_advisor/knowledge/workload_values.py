@@ -63,7 +63,9 @@ Tokens = Annotated[_TokenCount, Field(ge=1), _schema(1, _TOKENS)]
 PrefixTokens = Annotated[_TokenCount, Field(ge=0), _schema(0, _TOKENS)]
 Size = Annotated[_ByteCount, Field(ge=1), _schema(1, _BYTES)]
 UsedSize = Annotated[_ByteCount, Field(ge=0), _schema(0, _BYTES)]
-Line = Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
+# One line that shows what it holds: no control, line-breaking or direction-changing characters.
+_LINE = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+$"
+Line = Annotated[str, Field(min_length=1, max_length=400, pattern=_LINE)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
@@ -73,7 +75,8 @@ Price = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 class Keys(BaseModel):
     """Base of every mapping in the file: no unknown keys, no conversions, nothing half-checked."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # Built on first use: commands that read no workload do not wait for it.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

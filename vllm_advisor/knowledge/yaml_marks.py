@@ -187,7 +187,10 @@ def _key(node: Any, file: str) -> str:
     key = _scalar(node, file)
     if not isinstance(key, str):
         what = f"the key '{node.value[:40]}' is not read as text but as {type(key).__name__}"
-        raise InputError(what, where=where, fix=f'put it in quotes: "{node.value[:40]}":')
+        fix = f'put it in quotes: "{node.value[:40]}":'
+        if isinstance(key, int):  # {tokens: 8,192}
+            fix = f"{fix} or, if it is the end of a number, write that without commas"
+        raise InputError(what, where=where, fix=fix)
     return key
 
 

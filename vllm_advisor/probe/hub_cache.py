@@ -26,7 +26,8 @@ class Snapshot:
     @property
     def has_weights(self) -> bool:
         """The size of the weights can be read here, so the whole model was downloaded once."""
-        return (self.folder / INDEX).is_file() or any(self.folder.glob("*.safetensors"))
+        files = (self.folder / INDEX, *self.folder.glob("*.safetensors"))
+        return any(file.is_file() for file in files)  # links of a cleaned cache lead nowhere
 
 
 def _is_set(variable: str) -> bool:
@@ -38,15 +39,22 @@ def is_offline() -> bool:
     return _is_set("HF_HUB_OFFLINE") or _is_set("TRANSFORMERS_OFFLINE")
 
 
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # a container user without a home
+        return Path(text)
+
+
 def _hf_home() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("HF_HOME") or f"{cache}/huggingface").expanduser()
+    return _path(os.environ.get("HF_HOME") or f"{cache}/huggingface")
 
 
 def cache_folder() -> Path:
     """Folder of the Hub's cache."""
     folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    return Path(folder).expanduser() if folder else _hf_home() / "hub"
+    return _path(folder) if folder else _hf_home() / "hub"
 
 
 def find_snapshot(model_id: str, revision: str) -> Snapshot | None:
@@ -79,7 +87,8 @@ def token() -> str | None:
     text = (os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or "").strip()
     where = "HF_TOKEN"
     if not text:
-        path = Path(os.environ.get("HF_TOKEN_PATH") or _hf_home() / "token").expanduser()
+        named = os.environ.get("HF_TOKEN_PATH")
+        path = _path(named) if named else _hf_home() / "token"
         where = str(path)
         try:
             text = path.read_text("utf-8").strip()

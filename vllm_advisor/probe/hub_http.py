@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import IO
 from urllib.parse import urlsplit
 
-from vllm_advisor import __version__
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.units import format_bytes
 
@@ -22,17 +21,11 @@ OFFLINE_ADVICE = (
 
 
 class HubRefusedError(UnknownFactError):
-    """The Hub answered with an HTTP error; ``error_code`` is its own X-Error-Code, if any."""
+    """The Hub answered with an HTTP error ``status``."""
 
-    def __init__(self, what: str, *, where: str, fix: str, status: int, error_code: str) -> None:
+    def __init__(self, what: str, *, where: str, fix: str, status: int) -> None:
         super().__init__(what, where=where, fix=fix)
         self.status = status
-        self.error_code = error_code
-
-    @property
-    def file_missing(self) -> bool:
-        """This file is not there, as far as the answer tells."""
-        return self.status == http.HTTPStatus.NOT_FOUND and self.error_code in ("", "EntryNotFound")
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
@@ -42,7 +35,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 class _KeepTokenAtHome(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to http(s) only, and lets the token go nowhere but to its own origin."""
+    """Lets the token follow a redirect within its own origin (scheme, host, port) only."""
 
     def redirect_request(  # noqa: PLR0917 - urllib's signature
         self,
@@ -53,8 +46,6 @@ class _KeepTokenAtHome(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        if _origin(newurl)[0] not in ("http", "https"):
-            raise urllib.error.HTTPError(newurl, code, "redirect to no web address", headers, fp)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and _origin(newurl) != _origin(req.full_url):
             request.remove_header("Authorization")
@@ -92,7 +83,7 @@ class HubClient:
         try:
             return self.get(url, first=first, count=count)
         except HubRefusedError as error:
-            if error.file_missing:
+            if error.status == http.HTTPStatus.NOT_FOUND:
                 return None
             raise
 
@@ -105,7 +96,7 @@ class HubClient:
         """
         if count is not None and count > MAX_BODY_BYTES:
             raise _too_large(url)
-        headers = {"User-Agent": f"vllm-advisor/{__version__}"}
+        headers = {"User-Agent": "vllm-advisor"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         if count is not None:
@@ -128,9 +119,7 @@ class HubClient:
     def _refused(self, error: urllib.error.HTTPError, url: str) -> HubRefusedError:
         code = error.headers.get("X-Error-Code", "") if error.headers else ""
         what, fix = _explain(error.code, code, has_token=self.token is not None)
-        return HubRefusedError(
-            f"{what} (HTTP {error.code})", where=url, fix=fix, status=error.code, error_code=code
-        )
+        return HubRefusedError(f"{what} (HTTP {error.code})", where=url, fix=fix, status=error.code)
 
     def _unreachable(self, error: Exception, url: str) -> UnknownFactError:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from vllm_advisor.errors import UnknownFactError
+from vllm_advisor.probe.nvml_processes import GpuProcess, gpu_processes
 from vllm_advisor.probe.nvml_queries import (
     INVALID_ARGUMENT,
     NOT_FOUND,
@@ -39,15 +40,6 @@ class VirtualizationMode(StrEnum):
     VGPU = "vgpu"
     HOST_VGPU = "host_vgpu"
     HOST_VSGA = "host_vsga"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuProcess:
-    """A process that holds GPU memory; ``memory_used`` in bytes where the driver tells."""
-
-    pid: int
-    name: str | None
-    memory_used: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +199,7 @@ def _probe_gpu(
         mig_instances=_mig_instances(nvml, index, handle) if mig_enabled else (),
         virtualization_mode=_virtualization_mode(nvml, index, handle),
         nvlink_active_links=None if nvlinks is None else len(nvlinks),
-        processes=_processes(nvml, index, handle),
+        processes=gpu_processes(nvml, index, handle),
     )
 
 
@@ -269,6 +261,10 @@ def _mig_instances(nvml: NvmlQueries, index: int, handle: Any) -> tuple[MigInsta
             name = nvml.text("nvmlDeviceGetName", device, about="MIG instance name", gpu=index)
             memory = _memory(nvml, index, device, about="MIG instance memory")
             instances.append(MigInstance(name=name, memory_total=memory.total))
+    nvml.note(
+        f"MIG is on, with {len(instances)} instances: vLLM gets one of them, never several",
+        gpu=index,
+    )
     return tuple(instances)
 
 
@@ -278,33 +274,3 @@ def _virtualization_mode(nvml: NvmlQueries, index: int, handle: Any) -> Virtuali
     )
     modes = tuple(VirtualizationMode)
     return modes[number] if number is not None and number < len(modes) else None
-
-
-def _processes(nvml: NvmlQueries, index: int, handle: Any) -> tuple[GpuProcess, ...] | None:
-    """Processes with a compute or a graphics context; one with both is in both lists."""
-    found: dict[int, int | None] = {}
-    answered = False
-    for kind in ("Compute", "Graphics"):
-        function = f"nvmlDeviceGet{kind}RunningProcesses"
-        running = nvml.ask(
-            f"{function}_v3",
-            handle,
-            about="processes",
-            gpu=index,
-            older=(f"{function}_v2", handle),
-        )
-        answered = answered or running is not None
-        for process in running or ():
-            sizes = (found.get(process.pid), process.usedGpuMemory)
-            found[process.pid] = max((size for size in sizes if size is not None), default=None)
-    if not answered:
-        return None
-    return tuple(
-        GpuProcess(pid=pid, name=_process_name(nvml, pid), memory_used=size)
-        for pid, size in sorted(found.items())
-    )
-
-
-def _process_name(nvml: NvmlQueries, pid: int) -> str | None:
-    """``None`` for a process of another container or user: common, so no note."""
-    return as_text(nvml.ask("nvmlSystemGetProcessName", pid, about="process name", quiet=True))

@@ -6,6 +6,7 @@ Knows layers, not models: the caller says what each layer keeps. Sources are fil
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -209,8 +210,8 @@ def bytes_per_token(groups: tuple[Group, ...], dcp: int) -> int | None:
     """Bytes per token and rank where that is a constant (full and MLA layers only), else None."""
     if any(g.page.kind in (SLIDING, CHUNKED) for g in groups) or not groups:
         return None
-    share = sum(Fraction(sum(g.page_bytes), g.page.block_size) for g in groups) / dcp
-    return int(share) if share.denominator == 1 else ceil_div(share.numerator, share.denominator)
+    pages = [Fraction(sum(g.page_bytes), g.page.block_size * dcp) for g in groups]
+    return math.ceil(sum(pages, Fraction(0)))
 
 
 def _group(layers: list[tuple[int, LayerPage]]) -> Group:

@@ -193,15 +193,16 @@ def training_memory(
     mask = 1 if setup.dropout else 0
     mlp = 8 if gated_mlp else 4
     tokens, layers = setup.batch_size * setup.sequence_length, 1 if full else num_hidden_layers
-    whole = tp if setup.sequence_parallel else 1  # splits what TP alone leaves whole
+    # Sequence parallelism splits what tensor parallelism alone leaves whole.
+    whole, over = (tp, " / TP") if setup.sequence_parallel else (1, "")
 
-    def component(name: str, number: int, inputs_h: int, split: int = 0, text: str = "0") -> Figure:
+    def component(name: str, number: int, inputs_h: int, split: int = 0, text: str = "") -> Figure:
         per_layer = ceil_div(tokens * inputs_h * hidden_size, whole) + ceil_div(tokens * split, tp)
         return Figure(
             id=f"training.{name}",
             value=number * per_layer,
             unit="bytes",
-            formula=f"{number} x s x b x ({inputs_h}h / {whole} + ({text}) / TP)",
+            formula=f"{number} x s x b x ({inputs_h}h{over}{text and f' + ({text}) / TP'})",
             inputs=tuple(f"{key}={value}" for key, value in counts.items()),
             source=_ACTIVATIONS,
         )

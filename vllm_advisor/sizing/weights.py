@@ -49,7 +49,8 @@ def weight_bytes(
     """Bytes of weights per rank on the fullest pipeline stage.
 
     A known checkpoint size is the ground truth for the whole. What it has beyond the text model
-    (a vision tower, projectors) is split over TP, as vLLM's encoders are; a shortfall scales the computed rank.
+    (a vision tower, projectors) is split over TP, as vLLM's encoders are; a shortfall scales the
+    computed rank.
 
     Args:
         model: the model.

@@ -101,3 +101,42 @@ class EngineArgs:
     def as_dict(self) -> dict[str, Any]:
         """``{dest: value}`` in the order given."""
         return {arg.dest: arg.value for arg in self.args}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionChoice:
+    """The attention backend vLLM selects, and the cache block size that follows from it."""
+
+    backend: str
+    block_size: int
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overheads:
+    """Memory beside weights and cache, fitted to start-up logs of one family of versions.
+
+    activations = ``logits_factor`` x rows x vocabulary x 4 B + ``hidden_factor`` x
+    max_num_batched_tokens x hidden_size x 2 B + ``constant_bytes`` (+ ``moe_bytes``,
+    ``multimodal_bytes``), rows = min(max_num_seqs, max_num_batched_tokens).
+    cuda_graphs = (``graph_base_bytes`` + ``graph_layer_bytes`` x layers + ``graph_moe_bytes``) x
+    captured sizes / ``graph_reference_sizes``.
+    ``error_bytes`` is the largest miss of activations over the ``sample`` logs.
+    """
+
+    versions: str
+    logits_factor: float
+    hidden_factor: float
+    constant_bytes: int
+    moe_bytes: int
+    multimodal_bytes: int
+    non_torch_bytes: int  # one GPU
+    non_torch_parallel_bytes: int  # more than one rank: NCCL and custom all-reduce buffers
+    graph_base_bytes: int
+    graph_layer_bytes: int
+    graph_moe_bytes: int
+    graph_reference_sizes: int
+    sample: int
+    error_bytes: int
+    source: str

@@ -116,6 +116,7 @@ class QuantizationFacts:
     scale_bits: float = 0.0
     unquantized: tuple[WeightKind, ...] = ()
     kv_cache_dtype: str | None = None  # declared by the checkpoint
+    weight_block: tuple[int, int] | None = None  # block-scaled weights: every shard is a multiple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +150,7 @@ class ServingFacts:
     features: dict[str, dict[str, Any]] = field(default_factory=dict)
     variants: tuple[ServingVariant, ...] = ()
     yarn_factor: float | None = None  # largest YaRN factor the publisher documents
+    yarn_original: int | None = None  # ... over this many trained positions
     source: Source | None = None
     context_source: Source | None = None
 
@@ -175,8 +177,10 @@ class ModelFacts:
     quantization: QuantizationFacts | None = None
     num_experts: int = 0
     num_experts_per_tok: int = 0
+    moe_intermediate_size: int = 0
     uses_mla: bool = False
     attention_sinks: bool = False
+    prefix_lm: bool = False  # images attend in both directions (Gemma 3 with vision)
     multimodal: bool = False
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
     needs_remote_code: bool = False

@@ -1,0 +1,122 @@
+"""Reports as plain data, as commands print them with ``--format json``."""
+
+from plan_example import ENGINE, GIB, example_plan, infeasible_plan
+
+from vllm_advisor.render.plan_file import figures_dict, plan_dict
+
+
+def plan():
+    return plan_dict(example_plan(), ENGINE)
+
+
+def no_plan():
+    return plan_dict(infeasible_plan(), ENGINE)
+
+
+def size_report(**changes):
+    figures = example_plan().deployment.instances[0].figures
+    return {
+        "schema_version": "1",
+        "model": "example-org/Example-8B-Instruct",
+        "gpu": "NVIDIA H100 80GB HBM3",
+        "vllm_version": "0.33.0",
+        "engine_args": {"kv_cache_dtype": "auto", "max_model_len": 8192},
+        **figures_dict(figures, 8192),
+        **changes,
+    }
+
+
+def refused_report():
+    # One request of 131,072 tokens needs 16 GiB (128 KiB a token); 5 GiB hold 40,960 tokens.
+    report = size_report(fits=False, confidence="low")
+    report["memory"] = {**report["memory"], "weights": 64 * GIB, "kv_cache": 5 * GIB}
+    report["kv_cache"] = {**report["kv_cache"], "request_bytes": 16 * GIB}
+    report["max_model_len"] = {"configured": 131072, "derived_limit": 131072, "fits": 40960}
+    return report
+
+
+def hopeless_report():
+    # 72 GiB requested - 80 of weights - 2 - 0.5 - 0.5 = -11: not a byte for the KV cache.
+    report = refused_report()
+    report["memory"] = {**report["memory"], "weights": 80 * GIB, "kv_cache": -11 * GIB}
+    report["max_model_len"]["fits"] = 0
+    return report
+
+
+def full_size_report():
+    return size_report(
+        training=[
+            {"part": "weights", "bytes": 16 * GIB, "formula": "2 x parameters"},
+            {"part": "Adam moments", "bytes": 64 * GIB, "formula": "8 x parameters"},
+        ],
+        retention=[
+            {
+                "policy": "window 4096",
+                "kept_tokens": 4096,
+                "kv_bytes": GIB // 2,
+                "needle_at_10": False,
+            },
+            {"policy": "full", "kept_tokens": 8192, "kv_bytes": GIB, "needle_at_10": True},
+        ],
+        attention_cost=[{"phase": "prefill", "flops": 1.5e12, "window": None}],
+    )
+
+
+def probe_report():
+    gpu = {
+        "index": 0,
+        "name": "NVIDIA H100 80GB HBM3",
+        "memory_total": 85520809984,
+        "memory_used": 1 << 20,
+        "compute_capability": [9, 0],
+        "mig_enabled": False,
+        "uuid": "GPU-0",
+        "processes": [{"pid": 12, "memory_used": 512 << 20}],
+    }
+    return {
+        "driver_version": "580.65.06",
+        "cuda_driver_version": "13.0",
+        "gpus": [gpu, {**gpu, "index": 1, "uuid": "GPU-1", "memory_used": None, "processes": []}],
+        "topology": [["self", "nvlink"], ["nvlink", None]],
+        "notes": ["GPU 1 did not answer everything."],
+    }
+
+
+def check_report():
+    finding = {
+        "rule": "KV001",
+        "name": "kv-cache-too-small",
+        "severity": "error",
+        "confidence": "high",
+        "message": "max_model_len 131072 does not fit: one request needs 16.00 GiB, 5.00 GiB are left.",
+        "location": {"file": "deploy/values.yaml", "line": 14, "column": 9},
+        "evidence": {"request_bytes": 16 * GIB, "max_model_len": 131072},
+        "fix": "--max-model-len 40960, or --tensor-parallel-size 2",
+    }
+    return {
+        "schema_version": "1",
+        "vllm_version": "0.33.0",
+        "findings": [
+            finding,
+            {
+                **finding,
+                "rule": "SH002",
+                "name": "shared-memory",
+                "severity": "warning",
+                "confidence": "medium",
+                "evidence": {},
+                "fix": "",
+            },
+        ],
+        "not_checked": [{"rule": "QA004", "reason": "the GPU is not known; give --gpu"}],
+        "figures": {},
+    }
+
+
+def hostile(value, text):
+    """The same report with every text replaced."""
+    if isinstance(value, dict):
+        return {key: hostile(item, text) for key, item in value.items()}
+    if isinstance(value, list):
+        return [hostile(item, text) for item in value]
+    return text if isinstance(value, str) else value

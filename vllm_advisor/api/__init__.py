@@ -1,0 +1,54 @@
+"""The Python face: what the command line and other programs call. The only caller of probe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vllm_advisor.api.checking import CheckReport, check, rules_text
+    from vllm_advisor.api.explaining import explain
+    from vllm_advisor.api.facts import profile_names, profile_text
+    from vllm_advisor.api.hardware import probe
+    from vllm_advisor.api.planning import PlanReport, plan, write_plan
+    from vllm_advisor.api.size_extras import size_report
+    from vllm_advisor.api.sizing import SizeReport, size
+
+_WHERE = {
+    "CheckReport": "checking",
+    "PlanReport": "planning",
+    "SizeReport": "sizing",
+    "check": "checking",
+    "explain": "explaining",
+    "plan": "planning",
+    "probe": "hardware",
+    "profile_names": "facts",
+    "profile_text": "facts",
+    "rules_text": "checking",
+    "size": "sizing",
+    "size_report": "size_extras",
+    "write_plan": "planning",
+}
+__all__ = [
+    "CheckReport",
+    "PlanReport",
+    "SizeReport",
+    "check",
+    "explain",
+    "plan",
+    "probe",
+    "profile_names",
+    "profile_text",
+    "rules_text",
+    "size",
+    "size_report",
+    "write_plan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for and no more: a command pays for its own imports only."""
+    if name not in _WHERE:
+        raise AttributeError(name)
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

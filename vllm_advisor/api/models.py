@@ -1,0 +1,72 @@
+"""Finds a model's facts: a folder or file, a bundled profile, then the Hugging Face Hub."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from vllm_advisor.errors import UnknownFactError
+from vllm_advisor.knowledge.model_facts import model_facts
+from vllm_advisor.knowledge.model_profiles import close_model_names, find_model_profile
+from vllm_advisor.probe.hub import fetch_hub_model
+from vllm_advisor.probe.local_model import RawModel, read_local_model
+from vllm_advisor.types.model import ModelFacts, ServingFacts
+from vllm_advisor.types.source import Assumption, Source, SourceKind
+
+
+@cache
+def find_model(name: str) -> ModelFacts:
+    """Facts of a model by path, bundled name or Hub id, in this order.
+
+    A path is one that exists, or starts with ``.``, ``/`` or ``~``. A bundled model is never
+    asked for on the Hub.
+
+    Raises:
+        InputError: the folder or its config.json cannot be used.
+        UnknownFactError: nothing of this name is known, or the Hub cannot be asked.
+        NotModelledError: the architecture is not modelled.
+    """
+    path = Path(name).expanduser()
+    if name.startswith((".", "/", "~")) or path.is_dir() or path.suffix == ".json":
+        return _from_raw(read_local_model(path), ServingFacts())
+    profile = find_model_profile(name)
+    if profile is None:
+        return _from_hub(name)
+    source = Source(SourceKind.PROFILE, f"models/{profile.slug}")
+    asked = name if "/" in name else profile.model_id
+    return model_facts(
+        asked,
+        profile.config,
+        source=source,
+        checkpoint_bytes=profile.weights.bytes if profile.weights else None,
+        weights_source=Source(SourceKind.PROFILE, f"models/{profile.slug}#weights"),
+        serving=profile.serving,
+    )
+
+
+def _from_hub(name: str) -> ModelFacts:
+    try:
+        return _from_raw(fetch_hub_model(name), ServingFacts())
+    except UnknownFactError as error:
+        close = close_model_names(name)
+        if close:
+            error.fix = f"{error.fix}; bundled and close: {', '.join(close)}".lstrip("; ")
+        raise
+
+
+def _from_raw(raw: RawModel, serving: ServingFacts) -> ModelFacts:
+    facts = model_facts(
+        raw.model_id,
+        raw.config,
+        source=Source.parse(raw.config_uri),
+        checkpoint_bytes=raw.checkpoint_bytes,
+        weights_source=Source.parse(f"{raw.source}#safetensors"),
+        hf_quant_config=raw.hf_quant_config,
+        serving=serving,
+    )
+    notes = tuple(
+        Assumption(id=f"model-note-{number}", text=text)
+        for number, text in enumerate(raw.notes, start=1)
+    )
+    return replace(facts, assumptions=facts.assumptions + notes)

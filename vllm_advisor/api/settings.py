@@ -1,0 +1,273 @@
+"""From engine arguments as given to InstanceSettings with every default filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
+from vllm_advisor.knowledge.attention import attention_choice
+from vllm_advisor.knowledge.engines import batch_defaults
+from vllm_advisor.sizing.context_length import default_max_model_len, derived_max_model_len
+from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.engine import BatchDefaults, EngineFacts
+from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.source import Assumption, Confidence
+from vllm_advisor.units import parse_bytes, parse_tokens
+
+# Arguments that change memory in ways that are not computed: never silently ignored.
+_NOT_MODELLED: dict[str, Any] = {
+    "cpu_offload_gb": 0,
+    "speculative_config": None,
+    "prefill_context_parallel_size": 1,
+    "num_gpu_blocks_override": None,
+    "kv_cache_dtype_skip_layers": [],
+    "enable_lora": False,
+}
+_AUTO = ("auto", "-1", -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Settings, what had to be assumed for them, and whether vLLM fits the length itself."""
+
+    settings: InstanceSettings
+    auto_max_model_len: bool
+    assumptions: tuple[Assumption, ...]
+
+
+def resolve_settings(
+    model: ModelFacts,
+    engine: EngineFacts,
+    accelerator: Accelerator | None,
+    args: dict[str, Any],
+    *,
+    allow_long: bool = False,
+) -> Resolved:
+    """Fill in what vLLM would.
+
+    Args:
+        model: the model.
+        engine: the vLLM version.
+        accelerator: the GPU; ``None`` when only ``kv_cache_memory_bytes`` is known.
+        args: engine arguments by vLLM's dest names.
+        allow_long: VLLM_ALLOW_LONG_MAX_MODEL_LEN is set.
+
+    Raises:
+        InputError: an unknown argument, or a value that is none.
+        InfeasibleError: vLLM refuses the values.
+        NotModelledError: an argument changes memory in a way that is not computed.
+    """
+    _refuse_unknown(engine, args)
+    notes: list[Assumption] = []
+    defaults = _batch_defaults(engine, accelerator, notes)
+    overrides = _position_override(model, args)
+    length, auto = _length(model, args, overrides, allow_long=allow_long)
+    batched = _tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
+    if args.get("enable_chunked_prefill") is False and "max_num_batched_tokens" not in args:
+        batched = max(batched, length)
+    sequences = _integer(args, "max_num_seqs", min(defaults.max_num_seqs, batched))
+    if sequences > batched:
+        raise InfeasibleError(
+            f"max_num_batched_tokens ({batched}) must be greater than or equal to max_num_seqs "
+            f"({sequences}).",
+            where="--max-num-batched-tokens",
+            fix=f"--max-num-seqs {batched} or less",
+        )
+    cache_dtype = str(args.get("kv_cache_dtype", "auto"))
+    backend, block = _attention(model, accelerator, cache_dtype, args, notes)
+    return Resolved(
+        settings=InstanceSettings(
+            max_model_len=length,
+            max_num_batched_tokens=batched,
+            max_num_seqs=sequences,
+            gpu_memory_utilization=_fraction(args, engine.gpu_memory_utilization),
+            block_size=block,
+            attention_backend=backend,
+            kv_cache_dtype=cache_dtype,
+            tensor_parallel_size=_integer(args, "tensor_parallel_size", 1),
+            pipeline_parallel_size=_integer(args, "pipeline_parallel_size", 1),
+            decode_context_parallel_size=_integer(args, "decode_context_parallel_size", 1),
+            data_parallel_size=_integer(args, "data_parallel_size", 1),
+            enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
+            quantization=_online_quantization(model, args),
+            language_model_only=bool(args.get("language_model_only", False)),
+            enforce_eager=bool(args.get("enforce_eager", False)),
+            hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
+            async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
+            kv_cache_memory_bytes=_bytes(args, "kv_cache_memory_bytes"),
+            max_position_embeddings=overrides,
+        ),
+        auto_max_model_len=auto,
+        assumptions=tuple(notes),
+    )
+
+
+def _refuse_unknown(engine: EngineFacts, args: dict[str, Any]) -> None:
+    for name, value in args.items():
+        if name not in engine.flags:
+            close = get_close_matches(name, engine.flags, n=2)
+            raise InputError(
+                f"vLLM {engine.version} has no argument {name}",
+                where=name,
+                fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
+            )
+        if name in _NOT_MODELLED and value != _NOT_MODELLED[name]:
+            raise NotModelledError(
+                f"{name} changes memory in a way that is not computed yet",
+                where=name,
+                fix=f"leave {name} out and allow for it",
+            )
+
+
+def _batch_defaults(
+    engine: EngineFacts, accelerator: Accelerator | None, notes: list[Assumption]
+) -> BatchDefaults:
+    if accelerator is not None:
+        return batch_defaults(engine, accelerator)
+    notes.append(
+        Assumption(
+            id="gpu-not-named",
+            text="no GPU is named: batch defaults and block size of a 70-160 GiB data-centre GPU "
+            "(8,192 tokens, 1,024 sequences, compute capability 9.0) are taken",
+        )
+    )
+    return BatchDefaults(max_num_batched_tokens=8192, max_num_seqs=1024)
+
+
+def _position_override(model: ModelFacts, args: dict[str, Any]) -> int | None:
+    overrides = args.get("hf_overrides") or {}
+    if not isinstance(overrides, dict):
+        raise InputError(
+            f"hf_overrides is {type(overrides).__name__}, not a mapping",
+            where="--hf-overrides",
+            fix="""one pair of single quotes around JSON: --hf-overrides '{"key": value}'""",
+        )
+    nested = overrides.get(model.text_config_key or "", overrides)
+    value = nested.get("max_position_embeddings") if isinstance(nested, dict) else None
+    return int(value) if value else None
+
+
+def _length(
+    model: ModelFacts, args: dict[str, Any], override: int | None, *, allow_long: bool
+) -> tuple[int, bool]:
+    value = args.get("max_model_len")
+    derived = override or derived_max_model_len(model)
+    if value is None:
+        return (override or default_max_model_len(model)), False
+    if value in _AUTO:
+        return derived, True
+    length = _tokens(args, "max_model_len", 0)
+    if length < 1:
+        raise InputError(f"max_model_len {value} is no length", where="--max-model-len")
+    if length > derived and not allow_long:
+        raise InfeasibleError(
+            f"User-specified max_model_len ({length}) is greater than the derived max_model_len "
+            f"({derived}) of {model.model_id}.",
+            where="--max-model-len",
+            fix=f"--max-model-len {derived} or less, or YaRN where the model documents it, with "
+            "max_position_embeddings in --hf-overrides",
+        )
+    return length, False
+
+
+def _attention(
+    model: ModelFacts,
+    accelerator: Accelerator | None,
+    cache_dtype: str,
+    args: dict[str, Any],
+    notes: list[Assumption],
+) -> tuple[str, int]:
+    capability = accelerator.capability if accelerator else 90
+    name = accelerator.name if accelerator else "an unnamed GPU"
+    choice = attention_choice(model, capability, name, cache_dtype)
+    backend = str(args.get("attention_backend") or choice.backend)
+    block = args.get("block_size")
+    if block is None:
+        return backend, choice.block_size
+    if int(block) % 16:
+        raise InfeasibleError(
+            f"block_size {block} is not supported by any attention backend",
+            where="--block-size",
+            fix="a multiple of 16",
+        )
+    if int(block) % choice.block_size:
+        notes.append(
+            Assumption(
+                id="block-size",
+                text=f"--block-size {block} is not a multiple of {choice.backend}'s "
+                f"{choice.block_size}; another backend would be taken",
+                lowers_to=Confidence.LOW,
+            )
+        )
+    return backend, int(block)
+
+
+def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
+    method = args.get("quantization")
+    if method is None:
+        return None
+    if model.quantization is not None:
+        if str(method).startswith(model.quantization.method[:3]):
+            return None  # the checkpoint's own method, repeated
+        raise InfeasibleError(
+            f"Quantization method specified in the model config ({model.quantization.method}) does "
+            f"not match the quantization method specified in the `quantization` argument "
+            f"({method}).",
+            where="--quantization",
+            fix="leave --quantization out: vLLM reads it from the checkpoint",
+        )
+    if method != "fp8":
+        raise NotModelledError(
+            f"--quantization {method} on 16-bit weights is not modelled",
+            where="--quantization",
+            fix="--quantization fp8, or a checkpoint that is quantized already",
+        )
+    return "fp8"
+
+
+def _integer(args: dict[str, Any], name: str, default: int) -> int:
+    value = args.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+        flag = "--" + name.replace("_", "-")
+        raise InputError(f"{name} {value!r} is no whole number above 0", where=flag)
+    return int(value)
+
+
+def _tokens(args: dict[str, Any], name: str, default: int) -> int:
+    value = args.get(name)
+    if value is None:
+        return default
+    try:
+        return parse_tokens(value)
+    except ValueError as error:
+        raise InputError(str(error), where="--" + name.replace("_", "-")) from None
+
+
+def _bytes(args: dict[str, Any], name: str) -> int | None:
+    value = args.get(name)
+    if value is None:
+        return None
+    try:
+        return parse_bytes(value)
+    except ValueError as error:
+        raise InputError(str(error), where="--" + name.replace("_", "-")) from None
+
+
+def _fraction(args: dict[str, Any], default: float) -> float:
+    value = args.get("gpu_memory_utilization", default)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if not 0 < number <= 1:
+        raise InputError(
+            f"gpu_memory_utilization {value} is not above 0 and at most 1",
+            where="--gpu-memory-utilization",
+            fix="a share such as 0.92",
+        )
+    return number

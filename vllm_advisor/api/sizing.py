@@ -1,0 +1,124 @@
+"""size(): memory and KV cache of one instance, without deciding anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vllm_advisor.api.models import find_model
+from vllm_advisor.api.settings import resolve_settings
+from vllm_advisor.knowledge.engines import load_engine
+from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.knowledge.overheads import load_overheads
+from vllm_advisor.render.figures import figures_dict
+from vllm_advisor.sizing.instance import InstanceSettings, size_instance
+from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.sizing import InstanceFigures
+from vllm_advisor.types.source import Assumption, Confidence, confidence_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeReport:
+    """The answer of :func:`size`; ``to_dict()`` is what ``vllm-advisor size --format json`` prints.
+
+    ``fits`` is False when vLLM would refuse to start.
+    """
+
+    model: str
+    gpu: str | None
+    vllm_version: str
+    settings: InstanceSettings
+    figures: InstanceFigures
+    engine_args: dict[str, Any]
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def fits(self) -> bool:
+        """vLLM would start."""
+        return self.figures.capacity.fits
+
+    @property
+    def confidence(self) -> Confidence:
+        """Lowest confidence any assumption allows."""
+        return confidence_of(self.assumptions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; keys are only ever added (see ``schema_version``)."""
+        figures = figures_dict(self.figures, self.settings.max_model_len)
+        return {
+            "schema_version": "1",
+            "model": self.model,
+            "gpu": self.gpu,
+            "vllm_version": self.vllm_version,
+            "engine_args": self.engine_args,
+            "memory": figures["memory"],
+            "kv_cache": figures["kv_cache"],
+            "max_model_len": {
+                "configured": self.settings.max_model_len,
+                "derived_limit": self.figures.derived_max_model_len,
+                "fits": self.figures.capacity.estimated_max_model_len,
+            },
+            "attention_backend": self.figures.attention_backend,
+            "fits": self.fits,
+            "confidence": self.confidence.value,
+            "assumptions": [a.text for a in self.assumptions],
+        }
+
+
+def size(
+    model: str,
+    *,
+    gpu: str | Accelerator | None = None,
+    gpu_count: int = 1,
+    vllm_version: str | None = None,
+    **engine_args: Any,
+) -> SizeReport:
+    """Memory budget and KV cache capacity of one instance, as vLLM would print them.
+
+    Args:
+        model: Hub id, bundled name, folder with config.json, or path to a config.json.
+        gpu: GPU profile, NVML name or accelerator; not needed with ``kv_cache_memory_bytes``.
+        gpu_count: GPUs of one node; more than one without parallel sizes means TP over them.
+        vllm_version: default is the newest whose facts are known.
+        **engine_args: vLLM's dest names (``tensor_parallel_size=2, kv_cache_dtype="fp8"``).
+
+    Raises:
+        InputError: an argument is unknown or has no meaning.
+        InfeasibleError: vLLM refuses the arguments.
+        UnknownFactError: the model or GPU is not known, or something is not modelled.
+    """
+    facts = find_model(model)
+    engine = load_engine(vllm_version)
+    accelerator = find_gpu(gpu) if isinstance(gpu, str) else gpu
+    args = dict(engine_args)
+    parallel = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    if gpu_count > 1 and not any(args.get(name) for name in parallel):
+        args["tensor_parallel_size"] = gpu_count
+    resolved = resolve_settings(facts, engine, accelerator, args)
+    overheads = load_overheads(engine.version_used or engine.version)
+    settings = resolved.settings
+    figures = size_instance(facts, settings, accelerator=accelerator, overheads=overheads)
+    if resolved.auto_max_model_len and not figures.capacity.fits:
+        longest = figures.capacity.estimated_max_model_len
+        if longest > 0:
+            settings = replace(settings, max_model_len=longest)
+            figures = size_instance(facts, settings, accelerator=accelerator, overheads=overheads)
+    notes = (*figures.assumptions, *resolved.assumptions)
+    if not engine.known:
+        notes += (
+            Assumption(
+                id="vllm-version-not-known",
+                text=f"vLLM {engine.version} is not recorded; facts of {engine.version_used} are "
+                "used",
+                lowers_to=Confidence.LOW,
+            ),
+        )
+    return SizeReport(
+        model=facts.model_id,
+        gpu=accelerator.id if accelerator else None,
+        vllm_version=engine.version,
+        settings=settings,
+        figures=figures,
+        engine_args=args,
+        assumptions=notes,
+    )

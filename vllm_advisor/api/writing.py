@@ -1,0 +1,102 @@
+"""Writes artifacts into a folder: all or none, and never over other content unasked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from vllm_advisor.errors import OutputError
+from vllm_advisor.types.plan import Artifact
+
+
+def drift(artifacts: tuple[Artifact, ...], folder: Path) -> tuple[str, ...]:
+    """Names that are missing from ``folder`` or differ from what would be written."""
+    return tuple(a.path for a in artifacts if _content(folder / a.path) != a.text)
+
+
+def write_artifacts(
+    artifacts: tuple[Artifact, ...], folder: Path, *, overwrite: bool
+) -> tuple[str, ...]:
+    """Write every artifact, or none.
+
+    Everything is first written beside the folder; only then is it moved into place.
+
+    Raises:
+        OutputError: the folder is a file, cannot be written, or holds differing files.
+    """
+    try:
+        _refuse_differing(artifacts, folder, overwrite=overwrite)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
+            staged = Path(made) / "new"
+            staged.mkdir()
+            for artifact in artifacts:
+                _write(artifact, staged)
+            if folder.exists():
+                _move_files(artifacts, staged, folder, backup=Path(made) / "old")
+            else:
+                staged.rename(folder)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write: {error.strerror or error}",
+            where=str(folder),
+            fix="nothing was left there; choose another --output-dir or free some space",
+        ) from None
+    return tuple(a.path for a in artifacts)
+
+
+def _refuse_differing(artifacts: tuple[Artifact, ...], folder: Path, *, overwrite: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise OutputError("this is a file", where=str(folder), fix="name a folder")
+    if overwrite:
+        return
+    differing = [a.path for a in artifacts if _content(folder / a.path) not in (None, a.text)]
+    if differing:
+        raise OutputError(
+            f"{', '.join(differing)} already there, with other content",
+            where=str(folder),
+            fix="--overwrite, or another --output-dir",
+        )
+
+
+def _content(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _write(artifact: Artifact, folder: Path) -> None:
+    path = folder / artifact.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(artifact.text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if artifact.executable:
+        path.chmod(0o755)
+
+
+def _move_files(
+    artifacts: tuple[Artifact, ...], staged: Path, folder: Path, *, backup: Path
+) -> None:
+    """Move file by file, and put everything back if one move fails."""
+    moved: list[Path] = []
+    try:
+        for artifact in artifacts:
+            target, kept = folder / artifact.path, backup / artifact.path
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                shutil.copy2(target, kept)
+            (staged / artifact.path).replace(target)
+            moved.append(Path(artifact.path))
+    except OSError:
+        for path in moved:
+            if (backup / path).exists():
+                (backup / path).replace(folder / path)
+            else:
+                (folder / path).unlink()
+        raise

@@ -1,0 +1,87 @@
+"""The typer app, and the one place where errors become text and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from vllm_advisor import __version__
+from vllm_advisor.cli import (
+    check,
+    explain,
+    init,
+    plan,
+    probe,
+    profiles,
+    rules,
+    schema,
+    size,
+)
+from vllm_advisor.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdvisorError
+
+app = typer.Typer(
+    name="vllm-advisor",
+    help="Plans, explains and checks vLLM deployments: memory, KV cache, flags, replicas, routing.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+for module in (plan, check, size, explain, probe, init, profiles, rules, schema):
+    module.register(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"vllm-advisor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Plans, explains and checks vLLM deployments: memory, KV cache, flags, replicas, routing."""
+
+
+def main() -> None:
+    """Run the command line; every failure a person can cause ends as error / where / fix."""
+    verbose = "-v" in sys.argv or "--verbose" in sys.argv
+    try:
+        app()
+    except AdvisorError as error:
+        if verbose:
+            raise
+        _print_error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:  # the reader (head, less) has gone: not our failure
+        sys.stderr.close()
+        sys.exit(EXIT_CANNOT_RUN)
+    except Exception as error:
+        if verbose:
+            raise
+        name = type(error).__name__
+        sys.stderr.write(
+            f"error: {name}: {error}\n"
+            "  this is a bug in vllm-advisor\n"
+            "  fix: run it again with -v and report the traceback with the input\n"
+        )
+        sys.exit(EXIT_CANNOT_RUN)
+
+
+def _print_error(error: AdvisorError) -> None:
+    lines = []
+    for one in (error, *getattr(error, "others", ())):
+        lines.append(f"error: {one.what}")
+        if one.where:
+            lines.append(f"  --> {one.where}")
+        if one.fix:
+            lines.append(f"  fix: {one.fix}")
+    sys.stderr.write("\n".join(lines) + "\n")

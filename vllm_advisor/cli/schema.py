@@ -1,0 +1,36 @@
+"""vllm-advisor schema."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class SchemaName(StrEnum):
+    """Files that have a schema."""
+
+    WORKLOAD = "workload"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(schema)
+
+
+def schema(
+    name: Annotated[SchemaName, typer.Argument(help="Which file.")] = SchemaName.WORKLOAD,
+) -> None:
+    """Print the JSON Schema of a file users write, for editors.
+
+    Examples:
+
+      vllm-advisor schema workload > workload.schema.json
+    """
+    from vllm_advisor.knowledge.workloads import workload_json_schema
+
+    del name
+    sys.stdout.write(json.dumps(workload_json_schema(), indent=2) + "\n")

@@ -1,0 +1,110 @@
+"""vllm-advisor size."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vllm_advisor.cli.output import DataFormat, engine_args, print_data
+from vllm_advisor.errors import EXIT_NO
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(size)
+
+
+def size(
+    model: Annotated[
+        str, typer.Argument(help="Hub id, bundled name, folder with config.json, or config.json.")
+    ],
+    gpu: Annotated[str | None, typer.Option(help="GPU profile or NVML name.")] = None,
+    gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of one node.")] = 1,
+    tensor_parallel_size: Annotated[
+        int | None, typer.Option("--tensor-parallel-size", "-tp", min=1)
+    ] = None,
+    pipeline_parallel_size: Annotated[
+        int | None, typer.Option("--pipeline-parallel-size", "-pp", min=1)
+    ] = None,
+    decode_context_parallel_size: Annotated[
+        int | None, typer.Option("--decode-context-parallel-size", "-dcp", min=1)
+    ] = None,
+    max_model_len: Annotated[
+        str | None, typer.Option(help="Tokens; 32k is 32,000, 32K is 32,768, auto fits it.")
+    ] = None,
+    kv_cache_dtype: Annotated[str | None, typer.Option()] = None,
+    max_num_seqs: Annotated[int | None, typer.Option(min=1)] = None,
+    max_num_batched_tokens: Annotated[str | None, typer.Option()] = None,
+    gpu_memory_utilization: Annotated[float | None, typer.Option()] = None,
+    kv_cache_memory_bytes: Annotated[
+        str | None, typer.Option(help="Bytes of KV cache per GPU (10GiB): no GPU is needed then.")
+    ] = None,
+    quantization: Annotated[str | None, typer.Option()] = None,
+    set_args: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
+    ] = None,
+    vllm_version: Annotated[str | None, typer.Option()] = None,
+    training: Annotated[
+        bool, typer.Option("--training", help="Memory of full training, by component.")
+    ] = False,
+    sequence_length: Annotated[
+        int, typer.Option(min=1, help="For --training: tokens per sequence.")
+    ] = 2048,
+    batch_size: Annotated[int, typer.Option(min=1, help="For --training: sequences per step.")] = 1,
+    retention: Annotated[
+        bool,
+        typer.Option(
+            "--retention", help="What windows, sinks and eviction keep, and what is lost."
+        ),
+    ] = False,
+    attention_cost: Annotated[
+        bool, typer.Option("--attention-cost", help="Prefill cost at this length against 4K.")
+    ] = False,
+    output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
+) -> None:
+    """Size one instance: memory per GPU, KV cache tokens, concurrency.
+
+    Examples:
+
+      vllm-advisor size meta-llama/Llama-3.1-8B-Instruct --gpu h100-sxm
+
+      vllm-advisor size deepseek-ai/DeepSeek-V3 --gpu h200-sxm --gpu-count 8 --max-model-len 128K
+
+      vllm-advisor size ./my-model --kv-cache-memory-bytes 40GiB --kv-cache-dtype fp8
+    """
+    from vllm_advisor import api
+
+    given = {
+        "tensor_parallel_size": tensor_parallel_size,
+        "pipeline_parallel_size": pipeline_parallel_size,
+        "decode_context_parallel_size": decode_context_parallel_size,
+        "max_model_len": max_model_len,
+        "kv_cache_dtype": kv_cache_dtype,
+        "max_num_seqs": max_num_seqs,
+        "max_num_batched_tokens": max_num_batched_tokens,
+        "gpu_memory_utilization": gpu_memory_utilization,
+        "kv_cache_memory_bytes": kv_cache_memory_bytes,
+        "quantization": quantization,
+    }
+    args = {name: value for name, value in given.items() if value is not None}
+    report = api.size_report(
+        model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        vllm_version=vllm_version,
+        engine_args={**args, **engine_args(set_args or [])},
+        training=(batch_size, sequence_length) if training else None,
+        retention=retention,
+        attention_cost=attention_cost,
+    )
+    if output_format is DataFormat.TABLE:
+        from vllm_advisor.report.size import print_size
+
+        print_size(report)
+    else:
+        print_data(report, output_format)
+    if report.get("fits") is False:
+        raise typer.Exit(EXIT_NO)

@@ -1,0 +1,321 @@
+"""Ways to serve one instance: enumerated, sized, and ordered by cost and by what they give up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from vllm_advisor.decide.context import Context
+from vllm_advisor.decide.demand import Demand
+from vllm_advisor.decide.scheduling import Chunk, chunk_for, sequences_for, small_chunk
+from vllm_advisor.errors import AdvisorError, InfeasibleError
+from vllm_advisor.knowledge.attention import attention_choice
+from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capability
+from vllm_advisor.sizing.capacity import CacheLayout
+from vllm_advisor.sizing.instance import (
+    InstanceSettings,
+    cache_layout,
+    shared_prefix_blocks,
+    size_instance,
+)
+from vllm_advisor.sizing.parallelism import check_parallelism
+from vllm_advisor.types.accelerator import Node
+from vllm_advisor.types.engine import EngineFacts, Overheads
+from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
+from vllm_advisor.types.sizing import InstanceFigures
+from vllm_advisor.types.workload import Constraints
+from vllm_advisor.units import ceil_div, format_bytes, format_tokens
+
+FP8_WEIGHTS = "fp8"
+FP8_CACHE = "fp8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What does not change between candidates of one instance."""
+
+    model: ModelFacts
+    node: Node
+    engine: EngineFacts
+    overheads: Overheads
+    constraints: Constraints
+    language_model_only: bool
+    utilization: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One sized way to serve an instance; ``fails`` says why it does not, else it is empty.
+
+    ``steps`` are the memory-saving steps taken, in the ladder's order.
+    """
+
+    settings: InstanceSettings
+    steps: tuple[str, ...]
+    replicas: int
+    figures: InstanceFigures | None
+    chunk: Chunk
+    needed_blocks: int = 0
+    fails: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all replicas."""
+        return self.settings.ranks * self.replicas
+
+    @property
+    def order(self) -> tuple[int, int, int, int, int, int]:
+        """Cheapest first; at equal cost the fewest and earliest steps, then the fewest ranks."""
+        ladder = sum(1 << _LADDER.index(s) for s in self.steps)
+        s = self.settings
+        return (
+            self.gpus,
+            len(self.steps),
+            ladder,
+            s.pipeline_parallel_size,
+            s.tensor_parallel_size,
+            s.decode_context_parallel_size,
+        )
+
+    @property
+    def label(self) -> str:
+        """The candidate in a few words, for tables."""
+        s = self.settings
+        parts = [f"TP={s.tensor_parallel_size}"]
+        if s.pipeline_parallel_size > 1:
+            parts.append(f"PP={s.pipeline_parallel_size}")
+        if s.decode_context_parallel_size > 1:
+            parts.append(f"DCP={s.decode_context_parallel_size}")
+        parts.append("FP8 weights" if s.quantization else "weights as published")
+        parts.append("FP8 KV" if s.kv_cache_dtype != "auto" else "16-bit KV")
+        return ", ".join(parts)
+
+
+def _distance(candidate: Candidate) -> tuple[float, float, tuple[int, ...]]:
+    """How far a failing candidate is from serving, nearest first: what a person would try next."""
+    if candidate.figures is None:
+        return (1.0, 0.0, candidate.order)
+    capacity = candidate.figures.capacity
+    missing_length = 1 - min(1.0, capacity.estimated_max_model_len / capacity.max_model_len)
+    missing_blocks = candidate.needed_blocks / max(1, capacity.num_gpu_blocks)
+    short = -min(0, capacity.available_bytes)
+    return (missing_length, short or missing_blocks, candidate.order)
+
+
+# The memory-saving ladder, in the order it is climbed. Paged KV is always on; CPU offload keeps
+# evicted prefixes and does not let more requests run, so it is explained and never a step here.
+_LADDER = ("quantize-weights", "fp8-kv-cache", "small-chunks")
+
+
+class Search:
+    """All candidates of one instance, sized once and kept for the account of what was tried."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        demands: tuple[Demand, ...],
+        context: Context,
+        *,
+        long_documents: bool,
+    ) -> None:
+        self.setting = setting
+        self.demands = demands
+        self.context = context
+        self.defaults = batch_defaults(setting.engine, setting.node.accelerator)
+        self.chunk = chunk_for(demands, self.defaults, long_documents=long_documents)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Every candidate, cheapest feasible first, infeasible ones last."""
+        found = [
+            self._candidate(steps, tp, pp, dcp)
+            for steps in self._steps()
+            for tp, pp, dcp in self._parallel()
+        ]
+        served = sorted((c for c in found if not c.fails), key=lambda c: c.order)
+        return (*served, *sorted((c for c in found if c.fails), key=_distance))
+
+    @property
+    def best(self) -> Candidate | None:
+        """The cheapest candidate that serves the demand, or ``None``."""
+        first = self.candidates[0]
+        return None if first.fails else first
+
+    def skipped_steps(self) -> tuple[tuple[str, str], ...]:
+        """Steps of the ladder that were switched off, and why."""
+        out = []
+        for step, why in (
+            (_LADDER[0], self._no_fp8_weights()),
+            (_LADDER[1], self._no_fp8_cache()),
+        ):
+            if why:
+                out.append((step, why))
+        out.append(
+            (
+                "cpu-offload",
+                (
+                    "offloading KV to the CPU keeps evicted prefixes; a running request still "
+                    "needs all of its blocks on the GPU, so it does not let more requests run"
+                ),
+            )
+        )
+        return tuple(out)
+
+    def _steps(self) -> list[tuple[str, ...]]:
+        steps: list[tuple[str, ...]] = [()]
+        if not self._no_fp8_weights():
+            steps.append((_LADDER[0],))
+        if not self._no_fp8_cache():
+            steps += [(*s, _LADDER[1]) for s in steps]
+        windowed = any(
+            s is not None and s.kind is KVCacheSpecKind.SLIDING_WINDOW
+            for s in self.setting.model.kv_cache
+        )
+        if windowed and self.chunk.tokens > small_chunk():
+            steps += [(*s, _LADDER[2]) for s in steps]
+        return steps
+
+    def _no_fp8_weights(self) -> str:
+        model, gpu = self.setting.model, self.setting.node.accelerator
+        if FP8_WEIGHTS not in self.setting.constraints.weight_quantization:
+            return "the workload forbids quantizing the weights"
+        if model.quantization is not None:
+            return f"the checkpoint is quantized already ({model.quantization.method})"
+        least = quantization_min_capability(self.setting.engine).get("fp8", 75)
+        if gpu.capability < least:
+            return f"--quantization fp8 needs compute capability {least / 10:.1f}"
+        return ""
+
+    def _no_fp8_cache(self) -> str:
+        model, gpu = self.setting.model, self.setting.node.accelerator
+        if FP8_CACHE not in self.setting.constraints.kv_cache_dtypes:
+            return "the workload does not allow an FP8 KV cache"
+        if model.quantization and model.quantization.kv_cache_dtype:
+            return "the checkpoint declares an FP8 KV cache already"
+        try:
+            attention_choice(model, gpu.capability, gpu.name, FP8_CACHE)
+        except AdvisorError as error:
+            return error.what
+        return ""
+
+    def _parallel(self) -> list[tuple[int, int, int]]:
+        """(TP, PP, DCP) that vLLM accepts on this node, without judging memory."""
+        node, model = self.setting.node, self.setting.model
+        limit = self.setting.constraints.max_gpus or node.total_gpus
+        sizes = [t for t in range(1, node.gpu_count + 1) if node.gpu_count % t == 0 or t & -t == t]
+        out = []
+        for tp in sizes:
+            for pp in range(1, node.node_count + 1):
+                if pp > 1 and tp != node.gpu_count:
+                    continue  # spans nodes only with all GPUs of each
+                if tp * pp > min(limit, node.total_gpus):
+                    continue
+                for dcp in (d for d in range(1, tp + 1) if tp % d == 0):
+                    try:
+                        check_parallelism(
+                            model,
+                            tensor_parallel_size=tp,
+                            pipeline_parallel_size=pp,
+                            decode_context_parallel_size=dcp,
+                        )
+                    except InfeasibleError:
+                        continue
+                    out.append((tp, pp, dcp))
+        return out
+
+    def _candidate(self, steps: tuple[str, ...], tp: int, pp: int, dcp: int) -> Candidate:
+        setting, context = self.setting, self.context
+        gpu = setting.node.accelerator
+        cache_dtype = FP8_CACHE if _LADDER[1] in steps else "auto"
+        choice = attention_choice(setting.model, gpu.capability, gpu.name, cache_dtype)
+        chunk = self.chunk
+        if _LADDER[2] in steps:
+            chunk = Chunk(
+                tokens=small_chunk(),
+                reason="sliding-window layers keep two chunks beside their window: a smaller chunk "
+                "makes every request smaller",
+            )
+        settings = InstanceSettings(
+            max_model_len=context.max_model_len,
+            max_num_batched_tokens=chunk.tokens,
+            max_num_seqs=8,
+            gpu_memory_utilization=setting.utilization,
+            block_size=choice.block_size,
+            attention_backend=choice.backend,
+            kv_cache_dtype=cache_dtype,
+            tensor_parallel_size=tp,
+            pipeline_parallel_size=pp,
+            decode_context_parallel_size=dcp,
+            quantization=FP8_WEIGHTS if _LADDER[0] in steps else None,
+            language_model_only=setting.language_model_only,
+            async_scheduling=setting.engine.async_scheduling,
+            max_position_embeddings=context.max_position_embeddings,
+        )
+        return self._fill(settings, steps, chunk)
+
+    def _fill(self, settings: InstanceSettings, steps: tuple[str, ...], chunk: Chunk) -> Candidate:
+        """The fewest replicas that hold the demand; each replica takes an equal share."""
+        setting = self.setting
+        layout = cache_layout(setting.model, settings)
+        limit = min(
+            setting.constraints.max_gpus or setting.node.total_gpus, setting.node.total_gpus
+        )
+        most = max(1, limit // settings.ranks)
+        total = sum(d.concurrency for d in self.demands)
+        last: Candidate | None = None
+        for replicas in range(1, most + 1):
+            seqs = sequences_for(ceil_div(total, replicas), chunk.tokens)
+            settings = replace(settings, max_num_seqs=seqs)
+            figures = size_instance(
+                setting.model,
+                settings,
+                accelerator=setting.node.accelerator,
+                overheads=setting.overheads,
+                layout=layout,
+            )
+            needed = self._needed_blocks(layout, replicas)
+            last = Candidate(
+                settings=settings,
+                steps=steps,
+                replicas=replicas,
+                figures=figures,
+                chunk=chunk,
+                needed_blocks=needed,
+                fails=self._verdict(figures, needed, total, replicas),
+            )
+            if not last.fails or not figures.capacity.fits:
+                return last  # more replicas do not make one request smaller
+        assert last is not None  # noqa: S101 - most >= 1
+        return last
+
+    def _needed_blocks(self, layout: CacheLayout, replicas: int) -> int:
+        """Blocks one replica needs: its share of each class, shared prefixes held once."""
+        needed = 1  # the null block
+        for demand in self.demands:
+            each = layout.request_blocks(demand.typical_tokens)
+            once = shared_prefix_blocks(layout, demand.shared_prefix_tokens)
+            needed += once + ceil_div(demand.concurrency, replicas) * (each - once)
+        return needed
+
+    def _verdict(self, figures: InstanceFigures, needed: int, total: int, replicas: int) -> str:
+        capacity = figures.capacity
+        if figures.budget is not None and figures.budget.kv_cache.value <= 0:
+            return (
+                f"weights and overhead take all of the memory asked for "
+                f"({format_bytes(int(figures.budget.requested.value))} per GPU, "
+                f"{format_bytes(-int(figures.budget.kv_cache.value))} too little)"
+            )
+        if not capacity.fits:
+            return (
+                f"one request of {format_tokens(capacity.max_model_len)} tokens needs "
+                f"{format_bytes(capacity.request_bytes)} of KV cache per GPU, "
+                f"{format_bytes(capacity.available_bytes)} are free (longest that fits: "
+                f"{format_tokens(capacity.estimated_max_model_len)})"
+            )
+        if needed > capacity.num_gpu_blocks:
+            share = "" if replicas == 1 else f" over {replicas} replicas"
+            return (
+                f"{total} requests at once{share} need {format_tokens(needed)} KV cache blocks "
+                f"each, {format_tokens(capacity.num_gpu_blocks)} exist"
+            )
+        return ""

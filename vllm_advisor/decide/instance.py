@@ -1,0 +1,151 @@
+"""From a chosen candidate to an Instance: every flag with its decision, every number a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vllm_advisor.decide.candidates import Candidate, Search
+from vllm_advisor.decide.instance_figures import instance_figures
+from vllm_advisor.decide.memory_flags import length_flag, memory_flags, stretch_flags
+from vllm_advisor.decide.parallel_flags import parallel_flags, served_names_flag
+from vllm_advisor.decide.reasons import Scope, formula, user
+from vllm_advisor.decide.scheduler_flags import scheduler_flags
+from vllm_advisor.decide.tree import Serving, Strategy, serving_of
+from vllm_advisor.types.decision import Decision
+from vllm_advisor.types.engine import EngineArgs
+from vllm_advisor.types.plan import Instance
+from vllm_advisor.types.sizing import Figure
+from vllm_advisor.types.source import Source, SourceKind
+from vllm_advisor.types.workload import Workload
+
+_FIRST_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """An instance with the decisions and figures behind it."""
+
+    instance: Instance
+    decisions: tuple[Decision, ...]
+    figures: tuple[Figure, ...]
+
+
+def build_instance(
+    name: str,
+    role: str,
+    search: Search,
+    chosen: Candidate,
+    *,
+    workload: Workload,
+    features: tuple[Decision, ...],
+    served_names: tuple[str, ...],
+    ports: int,
+    shares_with_chat: bool = False,
+) -> Built:
+    """Turn a candidate into an instance.
+
+    Args:
+        name: instance name, the scope of its decisions.
+        role: ``general``, ``short`` or ``long-document``.
+        search: the search the candidate came from.
+        chosen: the candidate.
+        workload: for the places of stated values.
+        features: decisions that follow from the application and the model.
+        served_names: names clients may ask for, the model's own first.
+        ports: ports already taken by instances before this one.
+        shares_with_chat: short interactive requests share this instance with long prompts.
+    """
+    scope = Scope(name=name)
+    model, figures = search.setting.model, instance_figures(name, search, chosen)
+    model_decision = scope.decide(
+        "model",
+        model.model_id,
+        "the model the workload names",
+        user(workload.origins.get("model", "model")),
+        flag=False,
+    )
+    flags = (
+        served_names_flag(scope, served_names),
+        *parallel_flags(scope, search, chosen),
+        length_flag(scope, search, workload),
+        *stretch_flags(scope, search),
+        *memory_flags(scope, search, chosen, workload),
+        *scheduler_flags(scope, search, chosen, shares_with_chat=shares_with_chat),
+        *features,
+        scope.decide(
+            "port",
+            _FIRST_PORT + ports,
+            "instances on one host listen on ports of their own; "
+            "replicas take the ports that follow",
+            formula("first-free-port"),
+        ),
+    )
+    decisions = (model_decision, *_unflagged(scope, search, chosen), *flags)
+    instance = Instance(
+        name=name,
+        role=role,
+        engine_args=EngineArgs.from_decisions(model_decision, flags),
+        replicas=chosen.replicas,
+        gpus=chosen.settings.ranks,
+        classes=tuple(d.request.name for d in search.demands),
+        figures=chosen.figures,
+    )
+    return Built(instance=instance, decisions=decisions, figures=figures)
+
+
+def _unflagged(scope: Scope, search: Search, chosen: Candidate) -> list[Decision]:
+    model = search.setting.model
+    out = [
+        scope.decide(
+            "chunked-prefill",
+            "on",
+            "on by default for generation models: long prompts are read in chunks of "
+            "max_num_batched_tokens between the decode steps of others",
+            Source(
+                SourceKind.VLLM_DEFAULT, f"{search.setting.engine.version}:enable_chunked_prefill"
+            ),
+            flag=False,
+        ),
+        scope.decide(
+            "replicas",
+            chosen.replicas,
+            "the fewest replicas whose KV cache holds every class at its stated concurrency, each "
+            "request at its 95th percentile of prompt and answer",
+            formula("replicas-from-concurrency"),
+            flag=False,
+            because=(f"{scope.name}.kv.blocks_needed", f"{scope.name}.kv.blocks"),
+        ),
+    ]
+    if any(d.strategy is Strategy.WHOLE_CONTEXT for d in search.demands):
+        leaf = serving_of(chosen.settings)
+        out.append(
+            scope.decide(
+                "serving",
+                leaf.value,
+                _SERVING[leaf],
+                formula("decision-tree"),
+                flag=False,
+                because=(f"{scope.name}.kv.request_bytes", f"{scope.name}.memory.kv_cache"),
+            )
+        )
+    if model.quantization is not None:
+        out.append(
+            scope.decide(
+                "weights",
+                model.quantization.method,
+                "the checkpoint is quantized; vLLM reads the method from its config",
+                model.source,
+                flag=False,
+            )
+        )
+    return out
+
+
+_SERVING = {
+    Serving.ONE_GPU: "one GPU holds weights and the whole context in 16 bits",
+    Serving.ONE_GPU_FP8_KV: "one GPU is enough once the KV cache is FP8",
+    Serving.TENSOR_PARALLEL: "one GPU is not enough: tensor parallelism over one node",
+    Serving.CONTEXT_PARALLEL: "tensor parallelism replicates this cache, so it is split by tokens "
+    "with decode context parallelism",
+    Serving.PIPELINE_PARALLEL: "one node is not enough: pipeline stages over several nodes",
+}

@@ -1,0 +1,156 @@
+"""The layouts of a deployment, tried and compared: split by length, or one instance for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vllm_advisor.decide.candidates import Candidate, Setting
+from vllm_advisor.decide.layout import Demands, Slot, split, unified
+from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.types.plan import Alternative
+
+Layout = Callable[[Demands, Setting], tuple[Slot, ...]]
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One layout, tried; ``fails`` is empty when it serves the workload."""
+
+    name: str
+    layout: Layout
+    slots: tuple[Slot, ...] = ()
+    fails: str = ""
+    fix: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all its instances."""
+        return sum(slot.chosen.gpus for slot in self.slots)
+
+
+def tried_options(
+    demands: Demands, setting: Setting, price: float | None, budget: float | None
+) -> tuple[Option, ...]:
+    """Every layout that makes sense, the preferred first.
+
+    A split keeps long prompts out of the steps of short requests: it is preferred when somebody
+    waits for the short ones, and when it is no dearer.
+    """
+    names = "short and long-document instances"
+    if not (demands.short and (demands.long or demands.fallbacks)):
+        return (_try("one instance", split, demands, setting, price=price, budget=budget),)
+    apart = _try(names, split, demands, setting, price=price, budget=budget)
+    together = _try(
+        "one instance for all classes", unified, demands, setting, price=price, budget=budget
+    )
+    if apart.fails or together.fails or demands.short_waits or apart.gpus <= together.gpus:
+        return (apart, together)
+    return (together, apart)
+
+
+def alternatives(
+    options: tuple[Option, ...], chosen: Option | None, price: float | None
+) -> tuple[Alternative, ...]:
+    """What was computed and not taken: other layouts, then other candidates of each instance."""
+    out = [_of_option(o, chosen, price) for o in options if o is not chosen and chosen is not None]
+    shown = chosen or next((o for o in options if o.slots), None)
+    for slot in shown.slots if shown else ():
+        best = slot.search.best
+        others = [c for c in slot.search.candidates if c is not best]
+        out += [of_candidate(slot.name, c, best, price) for c in others[:_SHOWN]]
+    return tuple(out)
+
+
+def of_candidate(
+    subject: str, candidate: Candidate, best: Candidate | None, price: float | None
+) -> Alternative:
+    """A candidate as an alternative, with the reason it lost."""
+    why = candidate.fails
+    if not why and best is not None:
+        if candidate.gpus > best.gpus:
+            why = f"{candidate.gpus} GPUs instead of {best.gpus}"
+        elif len(candidate.steps) > len(best.steps):
+            why = "no cheaper, and it gives up more precision"
+        else:
+            why = "no cheaper, and more ranks that have to talk to each other"
+    capacity = candidate.figures.capacity if candidate.figures else None
+    lost = [
+        text
+        for text, step in (
+            ("precision of the weights", "quantize-weights"),
+            ("precision of K and V", "fp8-kv-cache"),
+        )
+        if step in candidate.steps
+    ]
+    return Alternative(
+        name=candidate.label,
+        subject=subject,
+        feasible=not candidate.fails,
+        gpus=candidate.gpus,
+        kv_bytes_per_request=capacity.request_bytes if capacity else None,
+        max_concurrency=round(capacity.max_concurrency, 2) if capacity else None,
+        cost_usd_per_hour=usd(price, candidate.gpus),
+        loses=" and ".join(lost) or "nothing",
+        why=why,
+    )
+
+
+def usd(price: float | None, gpus: int) -> float | None:
+    """Cost per hour, or ``None`` when no price is known."""
+    return None if price is None else round(price * gpus, 4)
+
+
+def _of_option(option: Option, chosen: Option | None, price: float | None) -> Alternative:
+    why = option.fails
+    if not why and chosen is not None:
+        if option.gpus < chosen.gpus:
+            why = (
+                f"{option.gpus} GPUs instead of {chosen.gpus}, but every step of a long prompt "
+                "would delay the short requests somebody waits for"
+            )
+        else:
+            why = f"{option.gpus} GPUs instead of {chosen.gpus}"
+    return Alternative(
+        name=option.name,
+        subject="deployment",
+        feasible=not option.fails,
+        gpus=None if option.fails else option.gpus,
+        kv_bytes_per_request=None,
+        max_concurrency=None,
+        cost_usd_per_hour=None if option.fails else usd(price, option.gpus),
+        loses="nothing" if len(option.slots) > 1 else "the short class's protection",
+        why=why,
+    )
+
+
+def _try(
+    name: str,
+    layout: Layout,
+    demands: Demands,
+    setting: Setting,
+    *,
+    price: float | None,
+    budget: float | None,
+) -> Option:
+    try:
+        slots = layout(demands, setting)
+    except InfeasibleError as error:
+        return Option(name=name, layout=layout, fails=error.what, fix=error.fix)
+    failing = [s for s in slots if s.search.best is None]
+    if failing:
+        accounts = []
+        for slot in failing:
+            first = slot.search.candidates[0]
+            accounts.append(f"instance {slot.name}, best try {first.label}: {first.fails}")
+        return Option(name=name, layout=layout, slots=slots, fails="; ".join(accounts))
+    option = Option(name=name, layout=layout, slots=slots)
+    limit = min(setting.constraints.max_gpus or setting.node.total_gpus, setting.node.total_gpus)
+    cost = usd(price, option.gpus)
+    fails = ""
+    if option.gpus > limit:
+        fails = f"needs {option.gpus} GPUs, {limit} are allowed"
+    elif budget is not None and cost is not None and cost > budget:
+        fails = f"costs {cost:.2f} USD per hour, the budget is {budget:.2f}"
+    return Option(name=name, layout=layout, slots=slots, fails=fails)

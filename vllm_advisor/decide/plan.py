@@ -1,0 +1,304 @@
+"""The plan: walk the tree, try the layouts, build the instances, keep what lost."""
+
+from __future__ import annotations
+
+import math
+
+from vllm_advisor.decide.candidates import Setting
+from vllm_advisor.decide.features import check_model_runs, feature_decisions, text_only
+from vllm_advisor.decide.instance import Built, build_instance
+from vllm_advisor.decide.layout import Demands, Slot, demands_of, served_names
+from vllm_advisor.decide.nearest import nearest
+from vllm_advisor.decide.options import Option, alternatives, tried_options, usd
+from vllm_advisor.decide.reasons import Scope, formula, user
+from vllm_advisor.decide.retrieval import retrieval_figures
+from vllm_advisor.decide.schemes import classic_schemes
+from vllm_advisor.decide.tree import REASONS, Strategy
+from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.types.accelerator import Node
+from vllm_advisor.types.decision import Decision, Rejected
+from vllm_advisor.types.engine import EngineFacts, Overheads
+from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.plan import Alternative, Cost, Deployment, Plan, Route
+from vllm_advisor.types.source import Assumption, Confidence
+from vllm_advisor.types.workload import Workload
+
+
+def make_plan(
+    workload: Workload, model: ModelFacts, node: Node, engine: EngineFacts, overheads: Overheads
+) -> Plan:
+    """Decide how to serve ``workload``.
+
+    Returns:
+        A plan. ``feasible`` is False when nothing meets the workload; ``infeasible_because`` and
+        ``nearest`` then say why, and what would.
+    """
+    setting = Setting(
+        model=model,
+        node=node,
+        engine=engine,
+        overheads=overheads,
+        constraints=workload.constraints,
+        language_model_only=text_only(model, workload),
+        utilization=_utilization(workload, node, engine),
+    )
+    try:
+        check_model_runs(model, workload, engine)
+        feature_decisions(Scope(name="plan"), model, workload, engine)
+    except InfeasibleError as error:
+        return _infeasible(workload, setting, (_account(error),), near=error.fix)
+    demands = demands_of(workload, setting)
+    price, _ = _price(workload, node)
+    options = tried_options(demands, setting, price, workload.constraints.budget_usd_per_hour)
+    chosen = next((o for o in options if not o.fails), None)
+    tried = alternatives(options, chosen, price)
+    if chosen is None:
+        sized = next((o for o in options if o.slots), None)
+        near = "\n".join(nearest(demands, setting, sized.layout)) if sized else options[0].fix
+        reasons = tuple(f"{o.name}: {o.fails}" for o in options)
+        return _infeasible(workload, setting, reasons, near=near, tried=tried, notes=demands.notes)
+    return _feasible(workload, setting, demands, chosen, tried)
+
+
+def _feasible(
+    workload: Workload,
+    setting: Setting,
+    demands: Demands,
+    chosen: Option,
+    tried: tuple[Alternative, ...],
+) -> Plan:
+    price, price_source = _price(workload, setting.node)
+    built: list[Built] = []
+    notes: list[Assumption] = list(demands.notes)
+    ports = 0
+    for slot in chosen.slots:
+        features, assumed = feature_decisions(
+            Scope(name=slot.name), setting.model, workload, setting.engine
+        )
+        one = build_instance(
+            slot.name,
+            slot.role,
+            slot.search,
+            slot.chosen,
+            workload=workload,
+            features=features,
+            served_names=served_names(slot, setting.model.model_id),
+            ports=ports,
+            shares_with_chat=slot.role == "general" and demands.short_waits,
+        )
+        ports += slot.chosen.replicas
+        built.append(one)
+        notes += assumed
+        if one.instance.figures is not None:
+            notes += one.instance.figures.assumptions
+    longest = max(chosen.slots, key=lambda s: s.search.context.max_model_len)
+    return Plan(
+        name=workload.name,
+        feasible=True,
+        model=setting.model.model_id,
+        vllm_version=setting.engine.version,
+        node=setting.node,
+        deployment=Deployment(instances=tuple(b.instance for b in built)),
+        routes=_routes(demands, chosen.slots),
+        decisions=(
+            *_plan_decisions(workload, setting, demands, chosen, tried),
+            *(d for b in built for d in b.decisions),
+        ),
+        figures=(*(f for b in built for f in b.figures), *retrieval_figures(demands.all, workload)),
+        alternatives=(*classic_schemes(longest.search, price), *tried),
+        assumptions=_unique((*notes, *_engine_notes(setting))),
+        cost=Cost(
+            gpus=chosen.gpus, usd_per_hour=usd(price, chosen.gpus), price_source=price_source
+        ),
+        notes=_notes(demands),
+        inputs=_inputs(workload),
+    )
+
+
+def _infeasible(
+    workload: Workload,
+    setting: Setting,
+    reasons: tuple[str, ...],
+    *,
+    near: str,
+    tried: tuple[Alternative, ...] = (),
+    notes: tuple[Assumption, ...] = (),
+) -> Plan:
+    return Plan(
+        name=workload.name,
+        feasible=False,
+        model=setting.model.model_id,
+        vllm_version=setting.engine.version,
+        node=setting.node,
+        deployment=Deployment(instances=()),
+        routes=(),
+        decisions=(),
+        figures=(),
+        alternatives=tried,
+        assumptions=_unique((*notes, *setting.model.assumptions, *_engine_notes(setting))),
+        cost=Cost(gpus=0, usd_per_hour=None, price_source="no plan"),
+        infeasible_because=reasons,
+        nearest=near,
+        inputs=_inputs(workload),
+    )
+
+
+def _account(error: InfeasibleError) -> str:
+    return f"{error.what} ({error.where})" if error.where else error.what
+
+
+def _utilization(workload: Workload, node: Node, engine: EngineFacts) -> float:
+    """The version's default, lowered to what other processes leave free, in hundredths."""
+    if workload.constraints.gpu_memory_utilization is not None:
+        return workload.constraints.gpu_memory_utilization
+    total = node.accelerator.memory_total
+    free = math.floor((total - node.memory_used) * 100 / total) / 100
+    return min(engine.gpu_memory_utilization, free)
+
+
+def _price(workload: Workload, node: Node) -> tuple[float | None, str]:
+    if workload.prices.gpu_hour_usd is not None:
+        where = workload.origins.get("prices.gpu_hour_usd", "prices.gpu_hour_usd")
+        return workload.prices.gpu_hour_usd, str(user(where))
+    price = node.accelerator.price
+    if price is None:
+        return None, "no price is known; give prices.gpu_hour_usd"
+    return price.usd_per_gpu_hour, str(price.source)
+
+
+def _plan_decisions(
+    workload: Workload,
+    setting: Setting,
+    demands: Demands,
+    chosen: Option,
+    tried: tuple[Alternative, ...],
+) -> list[Decision]:
+    scope = Scope(name="plan")
+    version_source = (
+        user(workload.origins.get("vllm_version", "vllm_version"))
+        if workload.vllm_version
+        else formula("newest-known-version")
+    )
+    out = [
+        scope.decide(
+            "vllm-version",
+            setting.engine.version,
+            "stated by the workload"
+            if workload.vllm_version
+            else "the workload names none: the newest version whose flags and defaults are known",
+            version_source,
+            flag=False,
+        ),
+        scope.decide(
+            "instances",
+            [slot.name for slot in chosen.slots],
+            _layout_reason(demands, chosen),
+            formula("decision-tree"),
+            flag=False,
+            rejected=tuple(
+                Rejected(option=a.name, why=a.why) for a in tried if a.subject == "deployment"
+            ),
+        ),
+    ]
+    for demand in demands.all:
+        strategy = demand.strategy
+        out.append(
+            scope.decide(
+                f"strategy.{demand.request.name}",
+                strategy.value,
+                REASONS[strategy],
+                formula("decision-tree"),
+                flag=False,
+                because=tuple(
+                    f"cost.{demand.request.name}.{key}" for key in ("full_context_tokens",)
+                )
+                if strategy is Strategy.RAG_FIRST
+                else (),
+            )
+        )
+    return out
+
+
+def _layout_reason(demands: Demands, chosen: Option) -> str:
+    if len(chosen.slots) > 1:
+        return (
+            "short requests and long documents are kept apart: a long prompt would take the steps "
+            "that short requests wait for, and a short context needs far less cache"
+        )
+    if chosen.slots[0].role == "general":
+        return "one instance holds every class within the GPUs that are allowed"
+    if demands.long or demands.fallbacks:
+        return "every class needs a long context: one kind of instance"
+    return "every class fits the short limit: one kind of instance, no long-document instance"
+
+
+def _routes(demands: Demands, slots: tuple[Slot, ...]) -> tuple[Route, ...]:
+    short = slots[0].name
+    long = slots[-1].name
+    falls_back = {d.request.name for d in demands.fallbacks}
+    routes = [
+        Route(
+            request_class=d.request.name,
+            strategy=d.strategy.value,
+            instance=short,
+            retrieve=d.strategy is Strategy.RAG_FIRST,
+            fallback=long if d.request.name in falls_back else None,
+            reason=REASONS[d.strategy],
+        )
+        for d in demands.short
+    ]
+    routes += [
+        Route(
+            request_class=d.request.name,
+            strategy=d.strategy.value,
+            instance=long,
+            reason=REASONS[d.strategy],
+        )
+        for d in demands.long
+    ]
+    return tuple(routes)
+
+
+def _engine_notes(setting: Setting) -> tuple[Assumption, ...]:
+    engine = setting.engine
+    if engine.known:
+        return ()
+    return (
+        Assumption(
+            id="vllm-version-not-known",
+            text=f"vLLM {engine.version} is not recorded; flags and defaults of "
+            f"{engine.version_used} are used",
+            lowers_to=Confidence.LOW,
+        ),
+    )
+
+
+def _notes(demands: Demands) -> tuple[str, ...]:
+    notes = ["Replicas follow from how many requests the KV cache holds; latency is not modelled."]
+    if any(d.strategy is Strategy.BOUNDED_HISTORY for d in demands.short):
+        notes.append("Bounding the history is the application's work: vLLM refuses what is longer.")
+    if any(d.strategy is Strategy.RAG_FIRST for d in demands.short):
+        notes.append(
+            "Retrieval is the application's work: it sends the passages, not the document."
+        )
+    return tuple(notes)
+
+
+def _unique(notes: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
+    return tuple({a.id: a for a in notes}.values())
+
+
+def _inputs(workload: Workload) -> dict[str, object]:
+    return {
+        "classes": [
+            {
+                "name": c.name,
+                "prompt_tokens": [c.prompt_tokens.p50, c.prompt_tokens.p95, c.prompt_tokens.max],
+                "output_tokens": [c.output_tokens.p50, c.output_tokens.p95, c.output_tokens.max],
+                "concurrent_requests": c.concurrent_requests,
+                "requests_per_second": c.requests_per_second,
+                "needs": c.needs.value,
+            }
+            for c in workload.classes
+        ],
+    }

@@ -1,0 +1,80 @@
+"""Decisions about the scheduler: sequences, chunks, prefix caching, long prefills."""
+
+from __future__ import annotations
+
+from vllm_advisor.decide.candidates import Candidate, Search
+from vllm_advisor.decide.reasons import Scope, formula, vllm
+from vllm_advisor.types.decision import Decision, Rejected
+from vllm_advisor.types.source import Source, SourceKind
+from vllm_advisor.units import format_tokens
+
+
+def scheduler_flags(
+    scope: Scope, search: Search, chosen: Candidate, *, shares_with_chat: bool
+) -> list[Decision]:
+    """max_num_seqs, max_num_batched_tokens, prefix caching, long-prefill threshold."""
+    settings = chosen.settings
+    total = sum(d.concurrency for d in search.demands)
+    out = [
+        scope.decide(
+            "max_num_seqs",
+            settings.max_num_seqs,
+            f"{total} requests at once over {chosen.replicas} replica(s), a quarter more, in "
+            "eights; the profile run pays activation memory for every sequence",
+            formula("sequences"),
+            because=(f"{scope.name}.memory.activations",),
+            rejected=(
+                Rejected(
+                    option=f"{search.defaults.max_num_seqs} (default of this GPU)",
+                    why="activation memory that the KV cache can use",
+                ),
+            )
+            if settings.max_num_seqs < search.defaults.max_num_seqs
+            else (),
+        ),
+        scope.decide(
+            "max_num_batched_tokens",
+            settings.max_num_batched_tokens,
+            chosen.chunk.reason,
+            Source(SourceKind.DOCS, "docs.vllm.ai/en/latest/configuration/optimization"),
+        ),
+        scope.decide(
+            "enable_prefix_caching",
+            True,  # noqa: FBT003
+            _prefix_reason(search),
+            Source(
+                SourceKind.VLLM_DEFAULT, f"{search.setting.engine.version}:enable_prefix_caching"
+            ),
+        ),
+    ]
+    if shares_with_chat:
+        threshold = settings.max_num_batched_tokens // 2
+        out.append(
+            scope.decide(
+                "long_prefill_token_threshold",
+                threshold,
+                "short requests share this instance with long prompts: a long prompt takes at most "
+                "half of a step, so a short one is read beside it",
+                vllm("0.33.0:vllm/config/scheduler.py#long_prefill_token_threshold"),
+            )
+        )
+    return out
+
+
+def _prefix_reason(search: Search) -> str:
+    shared = [d for d in search.demands if d.shared_prefix_tokens]
+    again = [d for d in search.demands if d.request.requests_per_document > 1]
+    if again:
+        d = again[0]
+        return (
+            f"class {d.request.name} asks about the same document "
+            f"{d.request.requests_per_document:g} times: its KV cache is reused. On by default; "
+            "stated so that it stays on"
+        )
+    if shared:
+        d = shared[0]
+        return (
+            f"class {d.request.name} shares a prefix of {format_tokens(d.shared_prefix_tokens)} "
+            "tokens, held once. On by default; stated so that it stays on"
+        )
+    return "costs nothing when nothing repeats. On by default; stated so that it stays on"

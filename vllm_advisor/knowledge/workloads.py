@@ -1,0 +1,257 @@
+"""workload.yaml: reading it, its JSON Schema, and the workloads that come with the tool."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from vllm_advisor import resources
+from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge import workload_file as keys
+from vllm_advisor.knowledge.workload_hardware import (
+    Described,
+    DescribedHardware,
+    GpuHardware,
+    LabelledHardware,
+)
+from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, PricesKeys
+from vllm_advisor.knowledge.workload_problems import WorkloadError, read_keys
+from vllm_advisor.knowledge.yaml_marks import MAX_CHARACTERS, MarkedYaml, load_marked
+from vllm_advisor.types import workload as types
+from vllm_advisor.types.accelerator import Accelerator, Node, Price
+from vllm_advisor.types.source import Source, SourceKind
+
+MAX_BYTES = 4 * MAX_CHARACTERS  # of UTF-8
+
+__all__ = [
+    "WorkloadError",
+    "bundled_workload_path",
+    "bundled_workloads",
+    "load_workload",
+    "read_workload",
+    "starter_text",
+    "workload_json_schema",
+]
+
+
+def read_workload(path: str | Path) -> types.Workload:
+    """Read a workload file.
+
+    Raises:
+        InputError: the file cannot be read, or something in it is wrong (see ``load_workload``).
+    """
+    return load_workload(_text_of(Path(path)), file=str(path))
+
+
+def load_workload(text: str | Path, *, file: str) -> types.Workload:
+    """Read a workload from its text.
+
+    Args:
+        text: the YAML text; a ``Path`` is read first.
+        file: what errors and origins call it. Files that it names are relative to its folder.
+
+    Raises:
+        InputError: the text is no YAML mapping of plain values.
+        WorkloadError: keys or values are wrong: the first problem, with the rest in ``others``.
+    """
+    marked = load_marked(_text_of(text) if isinstance(text, Path) else text, file)
+    return _workload(read_keys(marked), marked)
+
+
+def workload_json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a workload file, for editors."""
+    schema = keys.WorkloadKeys.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def bundled_workloads() -> tuple[str, ...]:
+    """Names of the bundled workloads, sorted."""
+    return tuple(sorted(path.stem for path in resources.profiles("workloads").glob("*.yaml")))
+
+
+def bundled_workload_path(name: str) -> Path:
+    """File of a bundled workload.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    names = bundled_workloads()
+    if name not in names:
+        near = get_close_matches(name, names, n=1, cutoff=0.4)
+        fix = f"did you mean {near[0]}? " if near else ""
+        what = f"there is no bundled workload {name[:60]!r}"
+        raise InputError(what, where=name[:60], fix=f"{fix}Bundled are {', '.join(names)}")
+    return resources.profiles("workloads") / f"{name}.yaml"
+
+
+def starter_text(profile: str) -> str:
+    """A commented workload file to start from: the bundled workload itself.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    return bundled_workload_path(profile).read_text(encoding="utf-8")
+
+
+def _text_of(path: Path) -> str:
+    """Text of a file, read no further than a workload file can be long."""
+    where = str(path)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            what = f"the file is larger than {MAX_BYTES:,} bytes"
+            raise InputError(what, where=where, fix="check that this is the file you meant")
+        return raw.decode("utf-8")
+    except FileNotFoundError:
+        fix = "`vllm-advisor init` writes a workload file to start from"
+        raise InputError("there is no such file", where=where, fix=fix) from None
+    except IsADirectoryError:
+        fix = "name the workload file in it"
+        raise InputError("this is a folder", where=where, fix=fix) from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        what = f"the byte 0x{raw[error.start]:02X} is not UTF-8"
+        fix = "save the file as UTF-8"
+        raise InputError(what, where=f"{where}:{line}", fix=fix) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"the file cannot be read: {reason}", where=where) from None
+
+
+def _workload(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Workload:
+    """The file's keys as the type everything else works with."""
+    limits = given.constraints or ConstraintsKeys()
+    return types.Workload(
+        name=given.name or _name_of(marked.file),
+        model=given.model,
+        hardware=_hardware(given, marked),
+        vllm_version=given.vllm_version,
+        classes=tuple(
+            _request_class(item, limits, _line(marked, "classes", index))
+            for index, item in enumerate(given.classes)
+        ),
+        features=tuple(dict.fromkeys(given.uses)),
+        lora=types.Lora(**given.lora.model_dump()) if given.lora else None,
+        images_per_prompt=given.images_per_prompt,
+        rag=types.Rag(**given.rag.model_dump()) if given.rag else types.Rag(),
+        constraints=_constraints(limits),
+        prices=types.Prices(**(given.prices or PricesKeys()).model_dump()),
+        origins={
+            ".".join(map(str, path)): f"{marked.file}:{line}"
+            for path, (line, _) in marked.marks.items()
+            if path
+        },
+    )
+
+
+def _line(marked: MarkedYaml, *path: str | int) -> str:
+    return f"{marked.file}:{marked.position(path)[0]}"
+
+
+def _name_of(file: str) -> str:
+    """The file's stem as a name: ``My Workload.yaml`` is ``my-workload``."""
+    words = re.sub(r"[^a-z0-9]+", "-", Path(file).stem.lower()).strip("-")
+    return words[:40].rstrip("-") or "workload"
+
+
+def _request_class(
+    given: keys.RequestClassKeys, limits: ConstraintsKeys, where: str
+) -> types.RequestClass:
+    rate, objective = given.requests_per_second, given.objective
+    if given.batch:
+        rate = given.batch.requests / (given.batch.within_hours * 3600)
+        objective = types.Objective.THROUGHPUT
+    return types.RequestClass(
+        name=given.name,
+        prompt_tokens=_distribution(given.prompt_tokens),
+        output_tokens=_distribution(given.output_tokens),
+        concurrent_requests=given.concurrent_requests,
+        requests_per_second=rate,
+        shared_prefix_tokens=given.shared_prefix_tokens,
+        requests_per_document=given.requests_per_document,
+        needs=given.needs,
+        exact_recall=given.exact_recall or limits.exact_recall,
+        objective=objective,
+        slo=types.SLO(**given.slo.model_dump()) if given.slo else types.SLO(),
+        where=where,
+    )
+
+
+def _distribution(tokens: int | keys.Spread | keys.Longest) -> types.TokenDistribution:
+    return types.TokenDistribution(**keys.spread_of(tokens).model_dump())
+
+
+def _constraints(given: ConstraintsKeys) -> types.Constraints:
+    methods = given.weight_quantization
+    return types.Constraints(
+        weight_quantization=() if methods == "forbidden" else tuple(dict.fromkeys(methods)),
+        kv_cache_dtypes=tuple(dict.fromkeys(given.kv_cache_dtypes)),
+        max_gpus=given.max_gpus,
+        budget_usd_per_hour=given.budget_usd_per_hour,
+        trust_remote_code=given.trust_remote_code,
+        gpu_memory_utilization=given.gpu_memory_utilization,
+        short_context_tokens=given.short_context_tokens,
+    )
+
+
+def _hardware(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Hardware:
+    where = _line(marked, "hardware")
+    match given.hardware:
+        case GpuHardware(gpu=gpu, count=count, nodes=nodes):
+            return types.Hardware(
+                kind="profile", gpu=gpu, gpu_count=count, node_count=nodes, where=where
+            )
+        case LabelledHardware(node_labels=name, nodes=nodes):
+            path = str(Path(marked.file).parent / name)
+            return types.Hardware(kind="labels", labels_file=path, node_count=nodes, where=where)
+        case DescribedHardware(described=described):
+            node = _node(described, marked)
+            return types.Hardware(
+                kind="described",
+                gpu=node.accelerator.name,
+                gpu_count=node.gpu_count,
+                node_count=node.node_count,
+                node=node,
+                where=where,
+            )
+        case _:
+            return types.Hardware(kind="local", where=where)
+
+
+def _node(given: Described, marked: MarkedYaml) -> Node:
+    def source(key: str = "") -> Source:
+        return Source(SourceKind.USER, _line(marked, "hardware", "described", key))
+
+    memory_key = "gpu_memory" if given.gpu_memory is not None else "gpu_memory_bytes"
+    major, minor = given.compute_capability.split(".")
+    price = given.usd_per_gpu_hour
+    accelerator = Accelerator(
+        id="described",
+        name=given.name,
+        memory_total=given.memory,
+        memory_total_source=source(memory_key),
+        compute_capability=(int(major), int(minor)),
+        memory_bandwidth=given.memory_bandwidth,
+        bf16_flops=_flops(given.bf16_tflops),
+        fp8_flops=_flops(given.fp8_tflops),
+        nvlink_bandwidth=given.nvlink_bandwidth,
+        unified_memory=given.unified_memory,
+        price=None
+        if price is None
+        else Price(usd_per_gpu_hour=price, source=source("usd_per_gpu_hour")),
+    )
+    return Node(
+        accelerator=accelerator,
+        gpu_count=given.count,
+        node_count=given.nodes,
+        interconnect=given.interconnect,
+        memory_used=given.memory_used,
+        source=source(),
+    )
+
+
+def _flops(tera: float | None) -> int | None:
+    return None if tera is None else round(tera * 10**12)

@@ -1,0 +1,113 @@
+"""The one Jinja environment, and the filters that carry values into files.
+
+Templates only place values. Whatever enters a shell script goes through ``shq`` (a word) or
+``comment`` (text); whatever enters YAML goes through ``yaml``.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from vllm_advisor.render.markdown_text import code_block, code_span, markdown
+from vllm_advisor.render.visible import visible
+from vllm_advisor.resources import templates
+from vllm_advisor.units import format_bytes, format_tokens
+
+COMMENT_WIDTH = 88
+_ONE_LINE = 1 << 30  # no line of YAML is that long
+
+
+def shell_word(value: object) -> str:
+    """One word of a shell command, quoted where it has to be."""
+    return shlex.quote(str(value))
+
+
+def yaml_scalar(value: str | float | None) -> str:
+    r"""A scalar on one line that every YAML parser reads as this value and type.
+
+    Text is always quoted: ``yes``, ``1e3``, ``0o17`` and ``12:30`` are text to one YAML parser and
+    something else to the next.
+    """
+    if isinstance(value, str):
+        return str(
+            yaml.safe_dump(str(value), default_style='"', allow_unicode=True, width=_ONE_LINE)
+        ).removesuffix("\n")
+    return json.dumps(value, allow_nan=False)
+
+
+def comment(text: object, indent: int = 0, width: int = COMMENT_WIDTH) -> str:
+    """Text as ``# `` lines; what it contains can neither end the comment nor hide in it.
+
+    Args:
+        text: anything; newlines in it become spaces.
+        indent: columns before the ``#``.
+        width: longest line, where words allow it.
+    """
+    start = " " * indent + "# "
+    lines = textwrap.wrap(
+        visible(str(text)),
+        width,
+        initial_indent=start,
+        subsequent_indent=start,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines) or start.rstrip()
+
+
+def number(value: float | None) -> str:
+    """A count or a price for people: thousands separated, decimals where they say something."""
+    if value is None:
+        return "unknown"
+    exact = isinstance(value, int)
+    return f"{value:,}" if exact else f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A figure's value with its unit."""
+    if unit == "bytes":
+        return format_bytes(int(value))
+    return f"{number(value)} {unit}".rstrip()
+
+
+@cache
+def environment() -> Environment:
+    """The environment; a name that a template misspells is an error, never an empty string."""
+    made = Environment(
+        loader=FileSystemLoader(templates()),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - no HTML: shell, YAML and Markdown have filters of their own
+    )
+    made.filters.update(
+        shq=shell_word,
+        yaml=yaml_scalar,
+        comment=comment,
+        bytes=format_bytes,
+        tokens=format_tokens,
+        number=number,
+        md=markdown,
+        code=code_span,
+        fence=code_block,
+    )
+    return made
+
+
+def render_template(name: str, view: Mapping[str, Any]) -> str:
+    """The text of one template, filled in.
+
+    Args:
+        name: path under ``templates/``.
+        view: the values, already computed.
+    """
+    return environment().get_template(name).render(view)

@@ -1,0 +1,81 @@
+"""The answer of ``vllm-advisor size`` in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vllm_advisor.report.console import Page
+from vllm_advisor.report.memory import print_kv_cache, print_memory
+from vllm_advisor.report.values import number, print_rows, setting, size
+
+_EXTRA = (
+    ("training", "Training"),
+    ("retention", "What stays in the KV cache"),
+    ("attention_cost", "Cost of attention"),
+)
+
+
+def print_size(report: Mapping[str, Any]) -> None:
+    """Print a size report for a person.
+
+    Args:
+        report: the report as plain data, as ``--format json`` prints it.
+    """
+    page = Page()
+    gpu = _gpu(report.get("gpu"))
+    fits = report["fits"]
+    page.text(
+        (f"{report['model']}{f' on {gpu}' if gpu else ''}: ", "bold"),
+        ("fits", "bold green") if fits else ("does not fit", "bold red"),
+        (f", confidence {report['confidence']}", "bold"),
+    )
+    given = "  ".join(f"{dest}={setting(v)}" for dest, v in report["engine_args"].items())
+    page.text(f"vLLM {report['vllm_version']}" + (f"  {given}" if given else ""))
+    page.blank()
+    if report["memory"]:
+        print_memory(page, report["memory"])
+    print_kv_cache(page, report)
+    _print_cache(page, report)
+    for key, title in _EXTRA:
+        if report.get(key):
+            page.heading(title)
+            print_rows(page, report[key])
+    _print_assumptions(page, report["assumptions"])
+
+
+def _gpu(gpu: Any) -> str:
+    """The GPU's name, from a name or from a dict that has it."""
+    if isinstance(gpu, Mapping):
+        name, count = str(gpu.get("name", "")), gpu.get("count", 1)
+        return f"{count} x {name}" if name and count != 1 else name
+    return str(gpu) if gpu else ""
+
+
+def _print_cache(page: Page, report: Mapping[str, Any]) -> None:
+    cache, length = report["kv_cache"], report["max_model_len"]
+    per_token = cache["bytes_per_token"]
+    page.text(
+        f"KV cache: {number(cache['num_gpu_blocks'])} blocks of "
+        f"{number(cache['block_size'])} tokens, "
+        + (f"{size(per_token)} per token and GPU, " if per_token is not None else "")
+        + f"{size(cache['request_bytes'])} for a request of {number(length['configured'])} tokens",
+        indent=2,
+    )
+    page.text(
+        f"Context: {number(length['configured'])} tokens set; the model goes to "
+        f"{number(length['derived_limit'])}; memory would hold {number(length['fits'])}",
+        indent=2,
+    )
+    if cache["groups"]:
+        page.heading("KV cache groups")
+        print_rows(page, cache["groups"])
+
+
+def _print_assumptions(page: Page, assumptions: Sequence[Any]) -> None:
+    if not assumptions:
+        return
+    page.heading("Assumptions")
+    for assumption in assumptions:
+        text = assumption["text"] if isinstance(assumption, Mapping) else str(assumption)
+        page.text(text, indent=2, bullet="- ")

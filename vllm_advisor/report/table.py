@@ -1,0 +1,175 @@
+"""The plan in a terminal: what to run, what fits, why, and what else was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vllm_advisor.report.console import Page, Part
+from vllm_advisor.report.memory import print_kv_cache, print_memory
+from vllm_advisor.report.values import cell, counted, number, price, print_command, setting, size
+
+REASONS_PER_INSTANCE = 5
+ALTERNATIVES = 8
+_IN_THE_LOG_LINE = ("kv.max_concurrency",)
+_UNKNOWN = "-"
+
+
+def print_plan(plan: Mapping[str, Any]) -> None:
+    """Print a plan for a person.
+
+    Args:
+        plan: the plan as plain data, as in ``plan.yaml``.
+    """
+    page = Page()
+    if plan["feasible"]:
+        _print_headline(page, plan)
+        for instance in plan["instances"]:
+            _print_instance(page, plan, instance)
+        _print_deployment_reasons(page, plan)
+        _print_routes(page, plan["routing"])
+    else:
+        _print_infeasible(page, plan)
+    _print_alternatives(page, plan["alternatives"])
+    _print_list(page, "Assumptions", [_assumption(a) for a in plan["assumptions"]])
+    _print_list(page, "Notes", plan["notes"])
+
+
+def _print_headline(page: Page, plan: Mapping[str, Any]) -> None:
+    cost = plan["cost"]
+    what = f"{counted(len(plan['instances']), 'instance')} on {cost['gpus']} x "
+    what += f"{plan['hardware']['gpu_name']}, {price(cost['usd_per_hour'])}"
+    page.text((f"{plan['name']}: {what}, confidence {plan['confidence']}", "bold"))
+    page.text(f"{plan['model']} with vLLM {plan['vllm_version']}")
+
+
+def _print_infeasible(page: Page, plan: Mapping[str, Any]) -> None:
+    hardware = plan["hardware"]
+    page.text(
+        (f"{plan['name']}: no feasible plan", "bold red"),
+        f" for {plan['model']} on {hardware['node_count'] * hardware['gpu_count']} x "
+        f"{hardware['gpu_name']} with vLLM {plan['vllm_version']}",
+    )
+    _print_list(page, "Why it does not work", plan["infeasible_because"])
+    _print_list(page, "The nearest that works", plan["nearest"].splitlines())
+
+
+def _print_instance(page: Page, plan: Mapping[str, Any], instance: Mapping[str, Any]) -> None:
+    name, figures = instance["name"], instance["figures"]
+    page.blank()
+    page.text(
+        (name, "bold"),
+        f" ({instance['role']}): {counted(instance['replicas'], 'replica')} x "
+        f"{counted(instance['gpus'], 'GPU')}",
+        f", serves {', '.join(instance['classes'])}" if instance["classes"] else "",
+    )
+    if figures:
+        if figures["memory"]:
+            print_memory(page, figures["memory"])
+        print_kv_cache(page, figures)
+    for figure in plan["figures"]:
+        key = figure["id"].removeprefix(f"{name}.")
+        if key == figure["id"] or figure["unit"] != "requests" or key in _IN_THE_LOG_LINE:
+            continue
+        page.text(f"{key}: {number(figure['value'])} requests = {figure['formula']}", indent=2)
+    print_command(page, instance["command"])
+    decisions = [d for d in plan["decisions"] if d["id"].startswith(f"{name}.")]
+    _print_reasons(page, decisions)
+
+
+def _print_deployment_reasons(page: Page, plan: Mapping[str, Any]) -> None:
+    owners = tuple(f"{instance['name']}." for instance in plan["instances"])
+    decisions = [d for d in plan["decisions"] if not d["id"].startswith(owners)]
+    if decisions:
+        page.heading("The deployment")
+        _print_reasons(page, decisions)
+
+
+def _print_reasons(page: Page, decisions: Sequence[Mapping[str, Any]]) -> None:
+    """The most telling decisions: a choice between options, then flags, then the rest."""
+    ranked = sorted(decisions, key=lambda d: (not d["rejected"], d["flag"] is None))
+    for decision in ranked[:REASONS_PER_INSTANCE]:
+        page.text(
+            (_setting(decision), "cyan"),
+            f": {decision['reason']} [{decision['source']}]",
+            indent=2,
+            bullet="- ",
+        )
+        if decision["rejected"]:
+            rejected = "; ".join(f"not {r['option']}: {r['why']}" for r in decision["rejected"])
+            page.text((rejected, "dim"), indent=4)
+    unsaid = len(ranked) - REASONS_PER_INSTANCE
+    if unsaid > 0:
+        page.text(f"{counted(unsaid, 'more reason')}: vllm-advisor explain", indent=2, bullet="- ")
+
+
+def _setting(decision: Mapping[str, Any]) -> str:
+    value, name = decision["value"], decision["flag"] or decision["subject"]
+    if decision["flag"] and value is True:
+        return str(name)
+    return f"{name} {setting(value)}"
+
+
+def _print_routes(page: Page, routes: Sequence[Mapping[str, Any]]) -> None:
+    if not routes:
+        return
+    page.heading("Routes")
+    page.table(
+        ("requests", "go to", "strategy", "else to", "because"),
+        [
+            (
+                route["request_class"],
+                route["instance"],
+                route["strategy"] + (", after retrieval" if route["retrieve"] else ""),
+                route["fallback"] or _UNKNOWN,
+                route["reason"],
+            )
+            for route in routes
+        ],
+    )
+
+
+def _print_alternatives(page: Page, alternatives: Sequence[Mapping[str, Any]]) -> None:
+    if not alternatives:
+        return
+    page.heading("What else was tried")
+    page.table(
+        ("GPUs", "KV/request", "at once", "cost", "option, what it loses, and why not"),
+        [
+            (
+                cell(option["gpus"]),
+                size(option["kv_bytes_per_request"]),
+                cell(option["max_concurrency"]),
+                _UNKNOWN
+                if option["cost_usd_per_hour"] is None
+                else price(option["cost_usd_per_hour"]),
+                _told(option),
+            )
+            for option in alternatives[:ALTERNATIVES]
+        ],
+        right=(0, 1, 2, 3),
+    )
+    unsaid = len(alternatives) - ALTERNATIVES
+    if unsaid > 0:
+        page.text(f"{unsaid} more in PLAN.md", indent=2, bullet="- ")
+
+
+def _told(option: Mapping[str, Any]) -> tuple[Part, ...]:
+    lines: list[Part] = [(f"{option['name']} ({option['subject']})", "bold")]
+    if option["loses"]:
+        lines.append(f"loses {option['loses']}")
+    if option["why"]:
+        lines.append(f"{'not taken' if option['feasible'] else 'does not work'}: {option['why']}")
+    return tuple(lines)
+
+
+def _print_list(page: Page, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        page.heading(title)
+        for line in lines:
+            page.text(line, indent=2, bullet="- ")
+
+
+def _assumption(assumption: Mapping[str, Any]) -> str:
+    lowers = assumption["lowers_to"]
+    return str(assumption["text"]) + (f" (confidence {lowers} at most)" if lowers != "high" else "")
