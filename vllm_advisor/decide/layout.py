@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vllm_advisor.decide.candidates import Candidate, Search, Setting
+from vllm_advisor.decide.candidate import Candidate, Setting
 from vllm_advisor.decide.context import context_for
 from vllm_advisor.decide.demand import Demand, class_demand
+from vllm_advisor.decide.search import Search
 from vllm_advisor.decide.tree import Strategy, class_strategy
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.types.source import Assumption

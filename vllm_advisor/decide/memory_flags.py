@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from vllm_advisor.decide.candidates import Candidate, Search
+from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.reasons import Scope, formula, user, vllm
+from vllm_advisor.decide.search import Search
 from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.source import Source, SourceKind
@@ -101,7 +102,7 @@ def memory_flags(
     out.append(
         scope.decide(
             "memory-ladder",
-            list(chosen.steps) or ["nothing needed"],
+            ", ".join(chosen.steps) or "nothing needed",
             "steps are climbed in this order and only as far as they save GPUs: quantize weights, "
             "FP8 KV cache, smaller chunks, more GPUs; paged KV cache is always on",
             formula("memory-ladder"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vllm_advisor.decide.candidates import FP8_CACHE, FP8_WEIGHTS, Setting
+from vllm_advisor.decide.candidate import FP8_CACHE, FP8_WEIGHTS, Setting
 from vllm_advisor.decide.layout import Demands, Slot
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.gpus import find_gpu, load_gpus
 from vllm_advisor.units import format_tokens
 
 _NODE_SIZES = (1, 2, 4, 8)
+_LEAST_CAPABILITY = 80  # older GPUs have no BF16, and new kernels leave them out one by one
 Layout = Callable[[Demands, Setting], tuple[Slot, ...]]
 
 
@@ -101,6 +102,8 @@ def _other_gpu(demands: Demands, setting: Setting, layout: Layout) -> list[str]:
     for name in load_gpus():
         gpu = find_gpu(name)
         if gpu.price is None or gpu.id == setting.node.accelerator.id or gpu.unified_memory:
+            continue
+        if gpu.capability < _LEAST_CAPABILITY:
             continue
         for count in _NODE_SIZES:
             cost = gpu.price.usd_per_gpu_hour * count

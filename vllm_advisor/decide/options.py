@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vllm_advisor.decide.candidates import Candidate, Setting
+from vllm_advisor.decide.candidate import Candidate, Setting
 from vllm_advisor.decide.layout import Demands, Slot, split, unified
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.types.plan import Alternative

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from vllm_advisor.decide.candidates import Candidate, Search
+from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.reasons import Scope, formula, vllm
+from vllm_advisor.decide.search import Search
 from vllm_advisor.types.decision import Decision, Rejected
 
 

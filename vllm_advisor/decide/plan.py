@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from vllm_advisor.decide.candidates import Setting
+from vllm_advisor.decide.candidate import Setting
 from vllm_advisor.decide.features import check_model_runs, feature_decisions, text_only
 from vllm_advisor.decide.instance import Built, build_instance
 from vllm_advisor.decide.layout import Demands, Slot, demands_of, served_names
 from vllm_advisor.decide.nearest import nearest
 from vllm_advisor.decide.options import Option, alternatives, tried_options, usd
 from vllm_advisor.decide.reasons import Scope, formula, user
-from vllm_advisor.decide.retrieval import retrieval_figures
+from vllm_advisor.decide.retrieval import retrieval_figures, retrieval_notes
 from vllm_advisor.decide.schemes import classic_schemes
 from vllm_advisor.decide.tree import REASONS, Strategy
 from vllm_advisor.errors import InfeasibleError
@@ -41,6 +41,7 @@ def make_plan(
         constraints=workload.constraints,
         language_model_only=text_only(model, workload),
         utilization=_utilization(workload, node, engine),
+        lora=workload.lora,
     )
     try:
         check_model_runs(model, workload, engine)
@@ -91,6 +92,7 @@ def _feasible(
         notes += assumed
         if one.instance.figures is not None:
             notes += one.instance.figures.assumptions
+    retrieved = retrieval_figures(demands.all, workload)
     longest = max(chosen.slots, key=lambda s: s.search.context.max_model_len)
     return Plan(
         name=workload.name,
@@ -104,13 +106,17 @@ def _feasible(
             *_plan_decisions(workload, setting, demands, chosen, tried),
             *(d for b in built for d in b.decisions),
         ),
-        figures=(*(f for b in built for f in b.figures), *retrieval_figures(demands.all, workload)),
-        alternatives=(*classic_schemes(longest.search, price), *tried),
+        figures=(*(f for b in built for f in b.figures), *retrieved),
+        alternatives=(
+            *(a for a in tried if a.subject == "deployment"),
+            *classic_schemes(longest.search, price),
+            *(a for a in tried if a.subject != "deployment"),
+        ),
         assumptions=_unique((*notes, *_engine_notes(setting))),
         cost=Cost(
             gpus=chosen.gpus, usd_per_hour=usd(price, chosen.gpus), price_source=price_source
         ),
-        notes=_notes(demands),
+        notes=(*retrieval_notes(retrieved), *_notes(demands)),
         inputs=_inputs(workload),
     )
 
@@ -191,7 +197,7 @@ def _plan_decisions(
         ),
         scope.decide(
             "instances",
-            [slot.name for slot in chosen.slots],
+            ", ".join(slot.name for slot in chosen.slots),
             _layout_reason(demands, chosen),
             formula("decision-tree"),
             flag=False,

@@ -59,3 +59,24 @@ def retrieval_figures(demands: tuple[Demand, ...], workload: Workload) -> tuple[
                 )
             )
     return tuple(figures)
+
+
+def retrieval_notes(figures: tuple[Figure, ...]) -> tuple[str, ...]:
+    """The saving in a sentence per class, from the figures above."""
+    by_id = {f.id: f.value for f in figures}
+    notes = []
+    for key, ratio in by_id.items():
+        if not key.endswith(".full_context_to_rag_ratio"):
+            continue
+        scope = key.removesuffix(".full_context_to_rag_ratio")
+        text = (
+            f"Class {scope.removeprefix('cost.')}: {by_id[f'{scope}.rag_tokens']:,} prompt tokens "
+            f"with retrieval, {by_id[f'{scope}.full_context_tokens']:,} with the whole document "
+            f"({ratio:g} times)"
+        )
+        usd = by_id.get(f"{scope}.rag_usd")
+        if usd is not None:
+            whole = by_id[f"{scope}.full_context_usd"]
+            text += f"; at the stated price {usd:.4f} against {whole:.4f} USD per request"
+        notes.append(text + ".")
+    return tuple(notes)

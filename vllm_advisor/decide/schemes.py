@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from vllm_advisor.decide.candidates import FP8_CACHE, Search
+from vllm_advisor.decide.candidate import FP8_CACHE
 from vllm_advisor.decide.context import Context
+from vllm_advisor.decide.search import Search
 from vllm_advisor.decide.tree import every_layer_slides
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice

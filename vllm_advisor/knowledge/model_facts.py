@@ -65,6 +65,8 @@ def model_facts(
             "planned",
         )
     architecture = find_architecture(name)
+    head_dim = _head_dim(architecture, text)
+    specs, assumptions = kv_cache_specs(name, architecture, text, head_dim)
     experts = [k for k in EXPERT_KEYS if text.get(k)]
     if architecture is None and experts:
         raise NotModelledError(
@@ -73,8 +75,6 @@ def model_facts(
             where=str(source),
             fix="use a model of a known architecture; see profiles/architectures/",
         )
-    head_dim = _head_dim(architecture, text)
-    specs, assumptions = kv_cache_specs(name, architecture, text, head_dim)
     tied = text.get("tie_word_embeddings", config.get("tie_word_embeddings"))
     if tied is None:
         tied = architecture.tie_word_embeddings if architecture else False

@@ -36,10 +36,12 @@ class FlagReader:
     Args:
         engine: flags of the vLLM version.
         serve: ``vllm serve``; ``False`` for the older module, which ignores a positional model.
+        complete: the words are a whole command; ``False`` if the model may be elsewhere.
     """
 
-    def __init__(self, engine: EngineFacts, *, serve: bool) -> None:
+    def __init__(self, engine: EngineFacts, *, serve: bool, complete: bool) -> None:
         self._serve = serve
+        self._complete = complete
         self._default_model = engine.flags[_MODEL].default if _MODEL in engine.flags else ""
         self._flags = {
             spelling: flag
@@ -239,6 +241,8 @@ class FlagReader:
 
     def _no_model(self, where: Location) -> None:
         self.model_location = where
+        if not self._complete:
+            return
         if "config" in self.arguments:
             self.notes.append(Note("the model is in the file of --config", where))
             return

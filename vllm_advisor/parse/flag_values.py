@@ -27,7 +27,6 @@ _OWN_READERS: dict[str, Callable[[str], Any]] = {
     ],
     "linear_backend": _folded,
     "moe_backend": _folded,
-    "reasoning_parser": lambda text: "" if text.lower() == "none" else text,
     "sparse_indexer_topk_backend": _folded,
 }
 _QUOTED_OBJECT = re.compile(r"""\s*(['"])\s*\{.*\}\s*\1\s*""", re.DOTALL)
@@ -59,7 +58,8 @@ def read_value(flag: Flag, text: str) -> Any:
     Raises:
         ValueRefusedError: the text is no value of the flag's kind or none of its choices.
     """
-    if text in ("", "None") and flag.default is None and flag.kind != "bool":
+    own = _OWN_READERS.get(flag.dest)
+    if text in ("", "None") and flag.default is None and own is None:
         return None  # optional_type
     if flag.kind == "json":
         return read_json(flag, text)
@@ -68,7 +68,7 @@ def read_value(flag: Flag, text: str) -> Any:
     elif flag.kind in ("int", "float"):
         value = _number(flag, text)
     else:
-        value = _OWN_READERS.get(flag.dest, str)(text)
+        value = own(text) if own else text
     if flag.choices and str(value) not in flag.choices:
         raise ValueRefusedError(
             "invalid-choice",
@@ -189,6 +189,8 @@ def _json_refused(name: str, text: str, error: json.JSONDecodeError) -> ValueRef
         return ValueRefusedError(
             "json-invalid", f"{name}: {text} is no JSON", "JSON strings take double quotes"
         )
+    if "..." in text:
+        return ValueRefusedError("json-invalid", f"{name}: {text} leaves something out")
     if '"' not in text and ("{" in text or ":" in text):
         return ValueRefusedError(
             "json-unquoted",

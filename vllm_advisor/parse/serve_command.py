@@ -42,7 +42,8 @@ _SHELL_TEXT_OPTION = re.compile(r"-[a-z]*c")
 class ParsedCommand:
     """One command that starts a server.
 
-    ``model`` is vLLM's default model when the command names none. ``env`` holds what the command
+    ``model`` is vLLM's default model when the command names none, and empty when it stands in the
+    file of ``--config`` or when there are only arguments without a command. ``env`` holds what the command
     or the script sets, ``image`` the container image it runs in. ``engine_args`` leaves out values
     that are unresolved or cannot be converted.
     """
@@ -66,6 +67,7 @@ def parse_serve_command(
     *,
     env: dict[str, Token] | None = None,
     image: str = "",
+    complete: bool = True,
 ) -> ParsedCommand:
     """Read one command.
 
@@ -76,11 +78,12 @@ def parse_serve_command(
         engine: flags of the vLLM version that reads the command.
         env: environment variables the command is given.
         image: container image it runs in.
+        complete: ``False`` for a part of a command, which need not name the model.
     """
     words = [Token(*token) for token in tokens]
     where = words[0].location if words else Location(file="", line=1)
     entrypoint, start = _entrypoint(words) or ("vllm serve", 0)
-    reader = FlagReader(engine, serve=entrypoint == "vllm serve")
+    reader = FlagReader(engine, serve=entrypoint == "vllm serve", complete=complete)
     reader.read(words[start:], where)
     if entrypoint == _DEMO_SERVER:
         reader.problems.append(
@@ -174,7 +177,7 @@ def _bare_arguments(script: Script, engine: EngineFacts) -> list[ParsedCommand]:
     groups = [tuple(array) for array in script.arrays.values()]
     groups += [command.words for command in script.commands]
     return [
-        parse_serve_command(words, engine)
+        parse_serve_command(words, engine, complete=False)
         for words in groups
         if words and words[0].text.startswith("--")
     ]

@@ -270,6 +270,6 @@ def _mixed(groups: Sequence[list[_GpuNode]], path: Path) -> InputError:
     return InputError(
         f"the nodes have different GPUs: {'; '.join(lines)}",
         where=str(path),
-        fix=f"choose one group (`kubectl get nodes -l {selector} -o json > FILE`), or choose "
-        "one node with `--node`",
+        fix=f"choose one group (`kubectl get nodes -l {selector} -o json > FILE`), or one "
+        "node with `--node`",
     )

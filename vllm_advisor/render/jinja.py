@@ -6,7 +6,6 @@ Templates only place values. Whatever enters a shell script goes through ``shq``
 
 from __future__ import annotations
 
-import json
 import shlex
 import textwrap
 from collections.abc import Mapping
@@ -36,11 +35,9 @@ def yaml_scalar(value: str | float | None) -> str:
     Text is always quoted: ``yes``, ``1e3``, ``0o17`` and ``12:30`` are text to one YAML parser and
     something else to the next.
     """
-    if isinstance(value, str):
-        return str(
-            yaml.safe_dump(str(value), default_style='"', allow_unicode=True, width=_ONE_LINE)
-        ).removesuffix("\n")
-    return json.dumps(value, allow_nan=False)
+    style = '"' if isinstance(value, str) else None
+    text: str = yaml.safe_dump(value, default_style=style, allow_unicode=True, width=_ONE_LINE)
+    return text.split("\n", 1)[0]  # a bare scalar is followed by an end-of-document line
 
 
 def comment(text: object, indent: int = 0, width: int = COMMENT_WIDTH) -> str:

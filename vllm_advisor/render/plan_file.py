@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 import yaml
 
-from vllm_advisor import __version__
 from vllm_advisor.render.argv import flag_spelling, serve_command
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.plan import Alternative, Artifact, Instance, Plan, Route
 from vllm_advisor.types.sizing import Figure
+from vllm_advisor.version import __version__
 
 __all__ = ["SCHEMA_VERSION", "figures_dict", "plan_dict", "render_plan_file"]
 
 SCHEMA_VERSION = "1"
+_NUMBER = re.compile(r"[-+]?(?:\.?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|0[ox][0-9a-fA-F]+)")
 _HEADER = (
     f"# Written by vllm-advisor {__version__}. Do not edit: change the workload and plan again.\n"
     "# Ask why, of any value: vllm-advisor explain plan.yaml ID\n"
@@ -184,3 +186,16 @@ class _Dumper(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT002
         del indentless
         super().increase_indent(flow, False)  # noqa: FBT003
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Text, in double quotes where PyYAML's own choice would not be read back by every parser.
+
+    It leaves a line separator (U+0085) in single quotes, where reading folds it, and numbers of
+    YAML 1.2 (``1e3``, ``0o17``) unquoted.
+    """
+    quoted = not text.isprintable() or _NUMBER.fullmatch(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
+
+
+_Dumper.add_representer(str, _text)

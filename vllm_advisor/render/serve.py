@@ -6,13 +6,13 @@ import re
 import shlex
 from typing import Any
 
-from vllm_advisor import __version__
 from vllm_advisor.render.argv import flag_words, model_word, serve_argv, serve_command
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.placement import Replica, place_replicas
 from vllm_advisor.types.decision import Decision, Location
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.plan import Artifact, Instance, Plan
+from vllm_advisor.version import __version__
 
 __all__ = ["TARGET", "render", "render_serve", "script_names", "serve_argv", "serve_command"]
 

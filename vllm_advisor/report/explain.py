@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ def print_explanation(plan: Mapping[str, Any], asked: str | None = None) -> None
     for index, found in enumerate(facts.find(asked)):
         if index:
             page.blank()
-        _explain(page, facts, found, depth=0, above=())
+        _explain(page, facts, found, depth=0, said=set())
 
 
 _KEYS: Mapping[str, KeysView[str]] = {
@@ -90,12 +90,14 @@ class _Facts:
         yield from dict.fromkeys(d["flag"] for d in self.decisions.values() if d["flag"])
 
 
-def _explain(page: Page, facts: _Facts, name: str, *, depth: int, above: Sequence[str]) -> None:
-    """Print one thing, and beneath it whatever it rests on."""
+def _explain(page: Page, facts: _Facts, name: str, *, depth: int, said: set[str]) -> None:
+    """Print one thing, and beneath it whatever it rests on; each thing once."""
     indent = 2 * depth
-    if name in above:  # a circle would be a bug of the plan, not a reason to hang
+    if name in said:
         page.text(f"{name}: see above", indent=indent)
         return
+    if name in facts.decisions or name in facts.figures:
+        said.add(name)
     if name in facts.decisions:
         _print_decision(page, facts.decisions[name], indent)
         reasons = facts.decisions[name]["because"]
@@ -109,7 +111,7 @@ def _explain(page: Page, facts: _Facts, name: str, *, depth: int, above: Sequenc
         page.text(name, indent=indent)  # a fact: its source is all there is to say
         return
     for reason in reasons:
-        _explain(page, facts, reason, depth=depth + 1, above=(*above, name))
+        _explain(page, facts, reason, depth=depth + 1, said=said)
 
 
 def _print_decision(page: Page, decision: Mapping[str, Any], indent: int) -> None:

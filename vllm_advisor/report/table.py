@@ -7,11 +7,13 @@ from typing import Any
 
 from vllm_advisor.report.console import Page, Part
 from vllm_advisor.report.memory import print_kv_cache, print_memory
-from vllm_advisor.report.values import cell, counted, number, price, print_command, setting, size
+from vllm_advisor.report.values import cell, counted, price, print_command, setting, size
 
-REASONS_PER_INSTANCE = 5
-ALTERNATIVES = 8
-_IN_THE_LOG_LINE = ("kv.max_concurrency",)
+REASONS = 4  # over all instances, but two for each; explain has the rest
+REASONS_OF_THE_DEPLOYMENT = 1  # the strategy of each class stands under Routes
+ALTERNATIVES = 4
+# Figures of an instance that have a place of their own here.
+_ASKED, _NEEDED, _IN_THE_LOG_LINE = "concurrency.", "kv.blocks_needed", "kv.max_concurrency"
 _UNKNOWN = "-"
 
 
@@ -30,7 +32,8 @@ def print_plan(plan: Mapping[str, Any]) -> None:
         _print_routes(page, plan["routing"])
     else:
         _print_infeasible(page, plan)
-    _print_alternatives(page, plan["alternatives"])
+    shown = ALTERNATIVES if plan["feasible"] else len(plan["alternatives"])
+    _print_alternatives(page, plan["alternatives"], shown)
     _print_list(page, "Assumptions", [_assumption(a) for a in plan["assumptions"]])
     _print_list(page, "Notes", plan["notes"])
 
@@ -67,14 +70,32 @@ def _print_instance(page: Page, plan: Mapping[str, Any], instance: Mapping[str, 
         if figures["memory"]:
             print_memory(page, figures["memory"])
         print_kv_cache(page, figures)
-    for figure in plan["figures"]:
-        key = figure["id"].removeprefix(f"{name}.")
-        if key == figure["id"] or figure["unit"] != "requests" or key in _IN_THE_LOG_LINE:
-            continue
-        page.text(f"{key}: {number(figure['value'])} requests = {figure['formula']}", indent=2)
+    _print_demand(page, plan, instance)
     print_command(page, instance["command"])
     decisions = [d for d in plan["decisions"] if d["id"].startswith(f"{name}.")]
-    _print_reasons(page, decisions)
+    _print_reasons(page, decisions, max(2, REASONS // len(plan["instances"])))
+
+
+def _print_demand(page: Page, plan: Mapping[str, Any], instance: Mapping[str, Any]) -> None:
+    """How many requests are asked for at once, and how much of the KV cache they take."""
+    prefix = f"{instance['name']}."
+    own = {f["id"].removeprefix(prefix): f for f in plan["figures"] if f["id"].startswith(prefix)}
+    requests = {key: cell(f["value"]) for key, f in own.items() if f["unit"] == "requests"}
+    asked = [
+        f"{key.removeprefix(_ASKED)} {value}"
+        for key, value in requests.items()
+        if key.startswith(_ASKED)
+    ]
+    if asked:
+        line = f"asked for at once: {', '.join(asked)}"
+        if _NEEDED in own and instance["figures"]:
+            blocks = instance["figures"]["kv_cache"]["num_gpu_blocks"]
+            line += f"; that takes {cell(own[_NEEDED]['value'])} of {cell(blocks)} KV cache blocks"
+            line += " of each replica" if instance["replicas"] > 1 else ""
+        page.text(line, indent=2)
+    for key, value in requests.items():
+        if not key.startswith(_ASKED) and key != _IN_THE_LOG_LINE:
+            page.text(f"{key}: {value} requests ({own[key]['formula']})", indent=2)
 
 
 def _print_deployment_reasons(page: Page, plan: Mapping[str, Any]) -> None:
@@ -82,23 +103,22 @@ def _print_deployment_reasons(page: Page, plan: Mapping[str, Any]) -> None:
     decisions = [d for d in plan["decisions"] if not d["id"].startswith(owners)]
     if decisions:
         page.heading("The deployment")
-        _print_reasons(page, decisions)
+        _print_reasons(page, decisions, REASONS_OF_THE_DEPLOYMENT)
 
 
-def _print_reasons(page: Page, decisions: Sequence[Mapping[str, Any]]) -> None:
+def _print_reasons(page: Page, decisions: Sequence[Mapping[str, Any]], limit: int) -> None:
     """The most telling decisions: a choice between options, then flags, then the rest."""
     ranked = sorted(decisions, key=lambda d: (not d["rejected"], d["flag"] is None))
-    for decision in ranked[:REASONS_PER_INSTANCE]:
+    for decision in ranked[:limit]:
+        options = "; ".join(rejected["option"] for rejected in decision["rejected"])
         page.text(
             (_setting(decision), "cyan"),
             f": {decision['reason']} [{decision['source']}]",
+            (f" instead of {options}" if options else "", "dim"),
             indent=2,
             bullet="- ",
         )
-        if decision["rejected"]:
-            rejected = "; ".join(f"not {r['option']}: {r['why']}" for r in decision["rejected"])
-            page.text((rejected, "dim"), indent=4)
-    unsaid = len(ranked) - REASONS_PER_INSTANCE
+    unsaid = len(ranked) - limit
     if unsaid > 0:
         page.text(f"{counted(unsaid, 'more reason')}: vllm-advisor explain", indent=2, bullet="- ")
 
@@ -115,21 +135,21 @@ def _print_routes(page: Page, routes: Sequence[Mapping[str, Any]]) -> None:
         return
     page.heading("Routes")
     page.table(
-        ("requests", "go to", "strategy", "else to", "because"),
+        ("requests", "go to", "how, and why"),
         [
             (
                 route["request_class"],
-                route["instance"],
-                route["strategy"] + (", after retrieval" if route["retrieve"] else ""),
-                route["fallback"] or _UNKNOWN,
-                route["reason"],
+                route["instance"] + (f", else {route['fallback']}" if route["fallback"] else ""),
+                route["strategy"]
+                + (", after retrieval: " if route["retrieve"] else ": ")
+                + route["reason"],
             )
             for route in routes
         ],
     )
 
 
-def _print_alternatives(page: Page, alternatives: Sequence[Mapping[str, Any]]) -> None:
+def _print_alternatives(page: Page, alternatives: Sequence[Mapping[str, Any]], limit: int) -> None:
     if not alternatives:
         return
     page.heading("What else was tried")
@@ -145,22 +165,20 @@ def _print_alternatives(page: Page, alternatives: Sequence[Mapping[str, Any]]) -
                 else price(option["cost_usd_per_hour"]),
                 _told(option),
             )
-            for option in alternatives[:ALTERNATIVES]
+            for option in alternatives[:limit]
         ],
         right=(0, 1, 2, 3),
     )
-    unsaid = len(alternatives) - ALTERNATIVES
+    unsaid = len(alternatives) - limit
     if unsaid > 0:
         page.text(f"{unsaid} more in PLAN.md", indent=2, bullet="- ")
 
 
 def _told(option: Mapping[str, Any]) -> tuple[Part, ...]:
-    lines: list[Part] = [(f"{option['name']} ({option['subject']})", "bold")]
-    if option["loses"]:
-        lines.append(f"loses {option['loses']}")
+    told = [f"loses {option['loses']}"] if option["loses"] else []
     if option["why"]:
-        lines.append(f"{'not taken' if option['feasible'] else 'does not work'}: {option['why']}")
-    return tuple(lines)
+        told.append(f"{'not taken' if option['feasible'] else 'does not work'}: {option['why']}")
+    return ((f"{option['name']} ({option['subject']})", "bold"), "; ".join(told))
 
 
 def _print_list(page: Page, title: str, lines: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.sizing.kv_cache import KVCacheSettings
+from vllm_advisor.sizing.lora import lora_bytes
 from vllm_advisor.sizing.overhead import (
     activation_bytes,
     captured_sizes,
@@ -46,6 +47,8 @@ class InstanceSettings:
     enforce_eager: bool = False
     hybrid_manager: bool = True
     async_scheduling: bool = True
+    max_loras: int = 0  # 0: LoRA is off
+    max_lora_rank: int = 16
     kv_cache_memory_bytes: int | None = None
     max_position_embeddings: int | None = None  # from --hf-overrides
 
@@ -151,6 +154,15 @@ def _budget(
         online_quantization=settings.quantization,
         language_model_only=settings.language_model_only,
     )
+    adapters = 0
+    if settings.max_loras:
+        adapters = lora_bytes(
+            model,
+            max_loras=settings.max_loras,
+            max_lora_rank=settings.max_lora_rank,
+            tensor_parallel_size=settings.tensor_parallel_size,
+        )
+    weight_total = weights.rank_bytes + adapters
     multimodal = model.multimodal and not settings.language_model_only
     activations = activation_bytes(
         model,
@@ -162,7 +174,7 @@ def _budget(
     sizes = captured_sizes(settings.max_num_seqs, settings.max_num_batched_tokens, gpu.capability)
     graphs = 0 if settings.enforce_eager else cuda_graph_bytes(model, overheads, sizes=sizes)
     other = non_torch_bytes(overheads, ranks=settings.ranks * settings.data_parallel_size)
-    spent = weights.rank_bytes + activations + graphs + other
+    spent = weight_total + activations + graphs + other
     given = settings.kv_cache_memory_bytes
     left = requested - spent if given is None else given
     if given is not None:
@@ -200,9 +212,10 @@ def _budget(
         ),
         weights=figure(
             "weights",
-            weights.rank_bytes,
+            weight_total,
             f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
-            f"PP {settings.pipeline_parallel_size}",
+            f"PP {settings.pipeline_parallel_size}"
+            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else ""),
             model.weights.source,
         ),
         activations=figure(

@@ -1,12 +1,13 @@
 import dataclasses
 import enum
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from plan_example import (
@@ -56,8 +57,9 @@ def test_the_plan_file_loads_back_to_the_dict_and_is_json(name):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
-@settings(max_examples=50)
+@settings(max_examples=40, deadline=None)
 @given(TEXT, TEXT)
+@example("\x85", "1e3")
 def test_any_text_survives_the_plan_file(one, two):
     plan = dataclasses.replace(
         infeasible_plan(), name=one, notes=(one, two), nearest=two, inputs={one: [two, {two: one}]}
@@ -65,6 +67,14 @@ def test_any_text_survives_the_plan_file(one, two):
     loaded = yaml.safe_load(render_plan_file(plan, ENGINE).text)
     assert loaded == plan_dict(plan, ENGINE)
     assert loaded["notes"] == [one, two]
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3", "12345e67", "0o17", "0x1F", "1_000", "yes", "12:30", "1.5"]
+)
+def test_text_that_looks_like_a_number_is_quoted(text):
+    loaded = render_plan_file(example_plan(name=text), ENGINE).text
+    assert re.search(rf"^name: (['\"]){re.escape(text)}\1$", loaded, re.MULTILINE)
 
 
 def test_figures_carry_the_numbers_of_the_log_line():

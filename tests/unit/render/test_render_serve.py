@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import os
 import re
 import subprocess
@@ -50,23 +49,20 @@ def run(tmp_path):
         for path in (folder, bin_):
             path.mkdir(exist_ok=True)
         fake = bin_ / "vllm"
-        fake.write_text(
-            "#!/usr/bin/env python3\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
-        )
+        fake.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
         fake.chmod(0o755)
         (folder / "s.sh").write_text(text, encoding="utf-8")
         subprocess.run(["bash", "-n", "s.sh"], cwd=folder, check=True)
         done = subprocess.run(
             ["bash", "s.sh", *arguments],
             cwd=folder,
-            env={**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "PYTHONUTF8": "1"},
+            env={**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"},
             capture_output=True,
             check=True,
-            text=True,
         )
         assert [p.name for p in folder.iterdir()] == ["s.sh"]
         assert not done.stderr
-        return json.loads(done.stdout)
+        return done.stdout.decode().split("\0")[:-1]
 
     return run_script
 

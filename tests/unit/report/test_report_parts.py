@@ -3,7 +3,7 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plan_example import ENGINE, decision, example_plan, figure
 from report_examples import plan
@@ -27,6 +27,7 @@ def test_a_bar_shares_its_cells_in_proportion():
     assert bar_cells([0, 0], 4) == [0, 0]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=6))
 def test_a_bar_has_its_width_and_hides_nothing(amounts):
     cells = bar_cells(amounts, 64)
@@ -72,7 +73,9 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text("ab_", min_size=1), VALUES, max_size=3))
+@example({"a": "\x85"})
 def test_structured_reports_load_back_the_same(report):
     assert json.loads(to_json(report)) == report
     assert yaml.safe_load(to_yaml(report)) == report
@@ -136,6 +139,20 @@ def test_figures_and_assumptions_can_be_asked_about():
     )
     assert explained("cuda-graphs") == (
         "cuda-graphs (assumed): CUDA graphs take what was measured on another GPU\n"
+    )
+
+
+def test_a_figure_used_twice_is_explained_once():
+    made = example_plan(
+        figures=(
+            figure("a", 1, "x", inputs=("b",)),
+            figure("b", 2, "x", inputs=("user:w.yaml:1",)),
+        ),
+        decisions=(decision("c.d", 1, because=("b", "a")),),
+    )
+    assert explained("c.d", plan_dict(made, ENGINE)).endswith(
+        "  b = 2 x\n    = given  [formula:kv-cache]\n    user:w.yaml:1\n"
+        "  a = 1 x\n    = given  [formula:kv-cache]\n    b: see above\n"
     )
 
 

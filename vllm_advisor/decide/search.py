@@ -1,10 +1,18 @@
-"""Ways to serve one instance: enumerated, sized, and ordered by cost and by what they give up."""
+"""The search for one instance: every candidate vLLM accepts, sized, cheapest first."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from vllm_advisor.decide.candidate import (
+    FP8_CACHE,
+    FP8_WEIGHTS,
+    LADDER,
+    Candidate,
+    Setting,
+    distance,
+)
 from vllm_advisor.decide.context import Context
 from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.scheduling import Chunk, chunk_for, sequences_for, small_chunk
@@ -19,92 +27,9 @@ from vllm_advisor.sizing.instance import (
     size_instance,
 )
 from vllm_advisor.sizing.parallelism import check_parallelism
-from vllm_advisor.types.accelerator import Node
-from vllm_advisor.types.engine import EngineFacts, Overheads
-from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
+from vllm_advisor.types.model import KVCacheSpecKind
 from vllm_advisor.types.sizing import InstanceFigures
-from vllm_advisor.types.workload import Constraints
 from vllm_advisor.units import ceil_div, format_bytes, format_tokens
-
-FP8_WEIGHTS = "fp8"
-FP8_CACHE = "fp8"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What does not change between candidates of one instance."""
-
-    model: ModelFacts
-    node: Node
-    engine: EngineFacts
-    overheads: Overheads
-    constraints: Constraints
-    language_model_only: bool
-    utilization: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One sized way to serve an instance; ``fails`` says why it does not, else it is empty.
-
-    ``steps`` are the memory-saving steps taken, in the ladder's order.
-    """
-
-    settings: InstanceSettings
-    steps: tuple[str, ...]
-    replicas: int
-    figures: InstanceFigures | None
-    chunk: Chunk
-    needed_blocks: int = 0
-    fails: str = ""
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of all replicas."""
-        return self.settings.ranks * self.replicas
-
-    @property
-    def order(self) -> tuple[int, int, int, int, int, int]:
-        """Cheapest first; at equal cost the fewest and earliest steps, then the fewest ranks."""
-        ladder = sum(1 << _LADDER.index(s) for s in self.steps)
-        s = self.settings
-        return (
-            self.gpus,
-            len(self.steps),
-            ladder,
-            s.pipeline_parallel_size,
-            s.tensor_parallel_size,
-            s.decode_context_parallel_size,
-        )
-
-    @property
-    def label(self) -> str:
-        """The candidate in a few words, for tables."""
-        s = self.settings
-        parts = [f"TP={s.tensor_parallel_size}"]
-        if s.pipeline_parallel_size > 1:
-            parts.append(f"PP={s.pipeline_parallel_size}")
-        if s.decode_context_parallel_size > 1:
-            parts.append(f"DCP={s.decode_context_parallel_size}")
-        parts.append("FP8 weights" if s.quantization else "weights as published")
-        parts.append("FP8 KV" if s.kv_cache_dtype != "auto" else "16-bit KV")
-        return ", ".join(parts)
-
-
-def _distance(candidate: Candidate) -> tuple[float, float, tuple[int, ...]]:
-    """How far a failing candidate is from serving, nearest first: what a person would try next."""
-    if candidate.figures is None:
-        return (1.0, 0.0, candidate.order)
-    capacity = candidate.figures.capacity
-    missing_length = 1 - min(1.0, capacity.estimated_max_model_len / capacity.max_model_len)
-    missing_blocks = candidate.needed_blocks / max(1, capacity.num_gpu_blocks)
-    short = -min(0, capacity.available_bytes)
-    return (missing_length, short or missing_blocks, candidate.order)
-
-
-# The memory-saving ladder, in the order it is climbed. Paged KV is always on; CPU offload keeps
-# evicted prefixes and does not let more requests run, so it is explained and never a step here.
-_LADDER = ("quantize-weights", "fp8-kv-cache", "small-chunks")
 
 
 class Search:
@@ -133,7 +58,7 @@ class Search:
             for tp, pp, dcp in self._parallel()
         ]
         served = sorted((c for c in found if not c.fails), key=lambda c: c.order)
-        return (*served, *sorted((c for c in found if c.fails), key=_distance))
+        return (*served, *sorted((c for c in found if c.fails), key=distance))
 
     @property
     def best(self) -> Candidate | None:
@@ -145,8 +70,8 @@ class Search:
         """Steps of the ladder that were switched off, and why."""
         out = []
         for step, why in (
-            (_LADDER[0], self._no_fp8_weights()),
-            (_LADDER[1], self._no_fp8_cache()),
+            (LADDER[0], self._no_fp8_weights()),
+            (LADDER[1], self._no_fp8_cache()),
         ):
             if why:
                 out.append((step, why))
@@ -164,15 +89,15 @@ class Search:
     def _steps(self) -> list[tuple[str, ...]]:
         steps: list[tuple[str, ...]] = [()]
         if not self._no_fp8_weights():
-            steps.append((_LADDER[0],))
+            steps.append((LADDER[0],))
         if not self._no_fp8_cache():
-            steps += [(*s, _LADDER[1]) for s in steps]
+            steps += [(*s, LADDER[1]) for s in steps]
         windowed = any(
             s is not None and s.kind is KVCacheSpecKind.SLIDING_WINDOW
             for s in self.setting.model.kv_cache
         )
         if windowed and self.chunk.tokens > small_chunk():
-            steps += [(*s, _LADDER[2]) for s in steps]
+            steps += [(*s, LADDER[2]) for s in steps]
         return steps
 
     def _no_fp8_weights(self) -> str:
@@ -226,10 +151,10 @@ class Search:
     def _candidate(self, steps: tuple[str, ...], tp: int, pp: int, dcp: int) -> Candidate:
         setting, context = self.setting, self.context
         gpu = setting.node.accelerator
-        cache_dtype = FP8_CACHE if _LADDER[1] in steps else "auto"
+        cache_dtype = FP8_CACHE if LADDER[1] in steps else "auto"
         choice = attention_choice(setting.model, gpu.capability, gpu.name, cache_dtype)
         chunk = self.chunk
-        if _LADDER[2] in steps:
+        if LADDER[2] in steps:
             chunk = Chunk(
                 tokens=small_chunk(),
                 reason="sliding-window layers keep two chunks beside their window: a smaller chunk "
@@ -246,8 +171,10 @@ class Search:
             tensor_parallel_size=tp,
             pipeline_parallel_size=pp,
             decode_context_parallel_size=dcp,
-            quantization=FP8_WEIGHTS if _LADDER[0] in steps else None,
+            quantization=FP8_WEIGHTS if LADDER[0] in steps else None,
             language_model_only=setting.language_model_only,
+            max_loras=setting.lora.max_loras if setting.lora else 0,
+            max_lora_rank=setting.lora.max_lora_rank if setting.lora else 16,
             async_scheduling=setting.engine.async_scheduling,
             max_position_embeddings=context.max_position_embeddings,
         )
@@ -281,7 +208,7 @@ class Search:
                 figures=figures,
                 chunk=chunk,
                 needed_blocks=needed,
-                fails=self._verdict(figures, needed, total, replicas),
+                fails=self._verdict(figures, layout, needed, replicas),
             )
             if not last.fails or not figures.capacity.fits:
                 return last  # more replicas do not make one request smaller
@@ -297,25 +224,31 @@ class Search:
             needed += once + ceil_div(demand.concurrency, replicas) * (each - once)
         return needed
 
-    def _verdict(self, figures: InstanceFigures, needed: int, total: int, replicas: int) -> str:
-        capacity = figures.capacity
+    def _verdict(
+        self, figures: InstanceFigures, layout: CacheLayout, needed: int, replicas: int
+    ) -> str:
+        """Why it fails, or nothing. What the fitted overheads may miss by is kept free."""
+        capacity, spare = figures.capacity, self.setting.overheads.error_bytes
+        total = sum(d.concurrency for d in self.demands)
         if figures.budget is not None and figures.budget.kv_cache.value <= 0:
             return (
                 f"weights and overhead take all of the memory asked for "
                 f"({format_bytes(int(figures.budget.requested.value))} per GPU, "
                 f"{format_bytes(-int(figures.budget.kv_cache.value))} too little)"
             )
-        if not capacity.fits:
+        if not layout.admits(capacity.available_bytes - spare, capacity.max_model_len):
             return (
                 f"one request of {format_tokens(capacity.max_model_len)} tokens needs "
                 f"{format_bytes(capacity.request_bytes)} of KV cache per GPU, "
-                f"{format_bytes(capacity.available_bytes)} are free (longest that fits: "
+                f"{format_bytes(capacity.available_bytes)} are free, {format_bytes(spare)} of them "
+                f"kept for what the estimate may miss (longest that fits: "
                 f"{format_tokens(capacity.estimated_max_model_len)})"
             )
-        if needed > capacity.num_gpu_blocks:
+        blocks = capacity.num_gpu_blocks - spare // layout.block_bytes
+        if needed > blocks:
             share = "" if replicas == 1 else f" over {replicas} replicas"
             return (
                 f"{total} requests at once{share} need {format_tokens(needed)} KV cache blocks "
-                f"each, {format_tokens(capacity.num_gpu_blocks)} exist"
+                f"each, {format_tokens(blocks)} are safe to count on"
             )
         return ""

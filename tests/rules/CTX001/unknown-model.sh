@@ -1,0 +1,1 @@
+vllm serve org/not-known --max-model-len 131072

@@ -1,0 +1,2 @@
+export VLLM_ALLOW_LONG_MAX_MODEL_LEN=1
+vllm serve Qwen/Qwen3-8B --max-model-len 131072 --hf-overrides '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}'

@@ -1,0 +1,2 @@
+# gpu: rtx-4090 x 1
+vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len "$LENGTH"

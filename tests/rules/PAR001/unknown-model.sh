@@ -1,0 +1,1 @@
+vllm serve org/not-known --tensor-parallel-size 3

@@ -1,0 +1,2 @@
+# gpu: h100-sxm x 8 x 2
+vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8 -pp 2 --distributed-executor-backend ray

@@ -1,0 +1,1 @@
+vllm serve org/not-known --max-num-batched-tokens 8192 --no-enable-chunked-prefill

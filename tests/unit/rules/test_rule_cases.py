@@ -1,0 +1,45 @@
+"""Every script in tests/rules: its whole list of findings is compared, line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checked_subject import TESTS, expected, subjects
+
+from vllm_advisor.rules.registry import all_rules, run_rules
+from vllm_advisor.types.finding import Finding
+
+FOLDER = TESTS / "rules"
+CASES = sorted(FOLDER.glob("*/*.sh"))
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", CASES, ids=_name)
+def test_case(path: Path) -> None:
+    script, rule = path.read_text("utf-8"), path.parent.name
+    kind = path.name.partition("-")[0]
+    found: list[Finding] = []
+    not_checked: set[str] = set()
+    for subject in subjects(script, path.name):
+        findings, skipped = run_rules(subject)
+        found += findings
+        not_checked |= {s.rule for s in skipped}
+    assert sorted((f.location.line, f.rule) for f in found) == expected(script)
+    assert all(f.location.file == path.name and f.fix and f.message for f in found)
+    # An ok case has to be an answer, and an unknown case must not be one.
+    assert (rule in not_checked) is (kind == "unknown")
+    assert (rule in {f.rule for f in found}) is (kind == "bad")
+
+
+@pytest.mark.parametrize("rule", [r.id for r in all_rules()])
+def test_rule_has_cases(rule: str) -> None:
+    kinds = {path.name.partition("-")[0] for path in (FOLDER / rule).glob("*.sh")}
+    assert {"bad", "ok"} <= kinds <= {"bad", "ok", "unknown"}
+
+
+def test_no_folder_without_a_rule() -> None:
+    assert {path.parent.name for path in CASES} == {r.id for r in all_rules()}

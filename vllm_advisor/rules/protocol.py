@@ -1,0 +1,169 @@
+"""What a rule is: a function over one instance under check, and the facts it cannot do without.
+
+Rules judge; they never read files, never print, and never import each other.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vllm_advisor.errors import AdvisorError
+from vllm_advisor.parse.serve_command import ParsedCommand
+from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.types.accelerator import Node
+from vllm_advisor.types.decision import Location
+from vllm_advisor.types.engine import EngineArgs, EngineFacts
+from vllm_advisor.types.finding import Severity
+from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.sizing import InstanceFigures
+
+Need = Literal["model", "accelerator", "settings", "figures"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One instance under check, and what is known of it.
+
+    What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
+    defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
+    raised instead. ``missing`` says why a fact is not there, by its name in :data:`Need`.
+    """
+
+    command: ParsedCommand
+    engine: EngineFacts
+    model: ModelFacts | None = None
+    node: Node | None = None
+    settings: InstanceSettings | None = None
+    figures: InstanceFigures | None = None
+    sizing_error: AdvisorError | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def args(self) -> EngineArgs:
+        """The arguments as given, without defaults."""
+        return self.command.engine_args
+
+    def place(self, *dests: str) -> Location:
+        """Where the first of these flags that is given is written, else the command's place."""
+        for dest in dests:
+            for arg in self.args:
+                if arg.dest == dest and isinstance(arg.origin, Location):
+                    return arg.origin
+        return self.command.location
+
+    def spelling(self, dest: str) -> str:
+        """The flag of a dest as people write it: ``--max-model-len``."""
+        flag = self.engine.flags.get(dest)
+        return flag.spellings[0] if flag else f"--{dest.replace('_', '-')}"
+
+    def why_missing(self, need: Need) -> str | None:
+        """Why a fact is not known, or ``None`` when it is."""
+        node = "accelerator"
+        fact = self.node if need == node else getattr(self, need)
+        if fact is not None:
+            return None
+        if need in self.missing:
+            return self.missing[need]
+        if need == "model":
+            if any(u.dest == "model" for u in self.command.unresolved):
+                return f"the model is {self.command.model}, which only the shell knows"
+            return f"the facts of {self.command.model or 'the model'} are not known"
+        if need == node:
+            return "the GPU is not known"
+        if self.sizing_error is not None:
+            return self.sizing_error.what
+        cause = self.why_missing("model") or self.why_missing("accelerator")
+        return cause or "the instance was not sized"
+
+    def why_unread(self, dest: str) -> str | None:
+        """Why the value of a flag that is given cannot be judged, or ``None`` when it can."""
+        for unresolved in self.command.unresolved:
+            if unresolved.dest == dest:
+                name = self.spelling(dest)
+                return f"{name} is {unresolved.text}, which only the shell knows"
+        refused = any(p.dest == dest for p in self.command.problems)
+        if refused and dest not in self.args.as_dict():
+            return f"{self.spelling(dest)} has a value that vLLM does not read"
+        return None
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether a word or a file that cannot be read may set any flag."""
+        has_file = self.args.get("config") is not None
+        return has_file or any(not u.dest for u in self.command.unresolved)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What a rule found; the rule's id, name, severity and confidence are added to it.
+
+    ``fix`` names the flag to change, and the number where there is one. ``evidence`` holds the
+    figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``.
+    """
+
+    message: str
+    location: Location
+    fix: str
+    evidence: tuple[tuple[str, str | int | float], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.fix:
+            raise ValueError(f"a fault without a fix: {self.message}")
+
+
+Check = Callable[[Subject], Iterator[Fault]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of ``check``. Its page is the docstring of the module it stands in.
+
+    ``needs`` are facts without which it cannot run; ``flags`` the dests whose values it reads.
+    """
+
+    id: str
+    name: str
+    severity: Severity
+    needs: tuple[Need, ...]
+    flags: tuple[str, ...]
+    check: Check
+
+    @property
+    def page(self) -> str:
+        """The rule's documentation, in Markdown."""
+        return (sys.modules[self.check.__module__].__doc__ or "").strip()
+
+    @property
+    def summary(self) -> str:
+        """The first line of the page."""
+        return self.page.partition("\n")[0]
+
+
+def rule(
+    *,
+    id: str,  # noqa: A002 - the field's own word
+    name: str,
+    severity: Severity,
+    needs: tuple[Need, ...] = (),
+    flags: tuple[str, ...] = (),
+) -> Callable[[Check], Rule]:
+    """Make a rule of a function that yields a :class:`Fault` for each fault of a subject.
+
+    The function raises ``UnknownFactError`` when it finds out that a fact is missing after all.
+
+    Args:
+        id: family and number, never given to another rule: ``KV001``.
+        name: what is wrong, in kebab case.
+        severity: how bad it is.
+        needs: facts the function relies on.
+        flags: dests whose values the function reads; those behind ``settings`` and ``figures``
+            are implied.
+    """
+
+    def make(check: Check) -> Rule:
+        return Rule(id=id, name=name, severity=severity, needs=needs, flags=flags, check=check)
+
+    return make
