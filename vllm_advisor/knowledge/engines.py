@@ -198,7 +198,8 @@ def _nearest(asked: Version, known: tuple[str, ...]) -> str:
 
 
 def _flag(entry: dict[str, Any]) -> Flag:
-    return Flag(**{k: tuple(v) if k in _LISTS else v for k, v in entry.items()})
+    fields: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in entry.items()}
+    return Flag(**fields)
 
 
 @cache

@@ -29,6 +29,7 @@ class _Row(BaseModel):
     graph_layer_gib: float
     graph_moe_gib: float
     graph_reference_sizes: int
+    graphs_set_aside: bool = True
     sample: int
     error_gib: float
     source: str
@@ -59,6 +60,7 @@ def load_overheads(version: str) -> Overheads:
             graph_layer_bytes=round(row.graph_layer_gib * GIB),
             graph_moe_bytes=round(row.graph_moe_gib * GIB),
             graph_reference_sizes=row.graph_reference_sizes,
+            graphs_set_aside=row.graphs_set_aside,
             sample=row.sample,
             error_bytes=round(row.error_gib * GIB),
             source=row.source,

@@ -43,9 +43,9 @@ class ParsedCommand:
     """One command that starts a server.
 
     ``model`` is vLLM's default model when the command names none, and empty when it stands in the
-    file of ``--config`` or when there are only arguments without a command. ``env`` holds what the command
-    or the script sets, ``image`` the container image it runs in. ``engine_args`` leaves out values
-    that are unresolved or cannot be converted.
+    file of ``--config`` or when there are only arguments without a command. ``env`` holds what the
+    command or the script sets, ``image`` the container image it runs in. ``engine_args`` leaves
+    out values that are unresolved or cannot be converted.
     """
 
     model: str

@@ -10,7 +10,7 @@ from vllm_advisor.parse.shell_words import Piece, Word
 
 _PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _ARGUMENTS = re.compile(r"\$\{?[@*](?::[^}]*)?\}?")
-_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\](?::?[-+].*)?\}", re.DOTALL)
+_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[([@*])\](?::?[-+].*)?\}", re.DOTALL)
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*)(:?[-=+])(.*)\}", re.DOTALL)
 
 
@@ -50,11 +50,7 @@ class Variables:
             ]
             return None
         quoted = [piece._replace(quoted=True) for piece in word.value]  # values are not split
-        items = self._fields(quoted, word.start)
-        value = Value(
-            " ".join(item.text for item in items),
-            tuple(name for item in items for name in item.unresolved),
-        )
+        value = _joined(self._fields(quoted, word.start))
         if word.append and word.name in self.scalars:
             before = self.scalars[word.name]
             value = Value(before.text + value.text, before.unresolved + value.unresolved)
@@ -105,7 +101,8 @@ class Variables:
         if _ARGUMENTS.fullmatch(raw):
             return []
         if match := _ARRAY.fullmatch(raw):
-            return self.arrays.get(match[1], [])
+            items = self.arrays.get(match[1], [])
+            return _joined(items) if match[2] == "*" and piece.quoted else items
         if match := _PLAIN.fullmatch(raw):
             if match[1] in self.scalars:
                 return self.scalars[match[1]]
@@ -130,7 +127,14 @@ class Variables:
         for index in range(1, len(parts), 2):
             found = self._expansion(Piece(parts[index], quoted=True, expands=True))
             if isinstance(found, list):
-                found = Value(" ".join(item.text for item in found))
+                found = _joined(found)
             parts[index] = found.text
             unresolved += found.unresolved
         return Value("".join(parts), unresolved)
+
+
+def _joined(items: list[Expanded]) -> Value:
+    return Value(
+        " ".join(item.text for item in items),
+        tuple(name for item in items for name in item.unresolved),
+    )

@@ -62,7 +62,7 @@ def check(subject: Subject) -> Iterator[Fault]:
     if model is None or asked is None:
         return
     seen, allowed = overridden_model(model, overrides), allows_any_length(subject)
-    if asked > derived_max_model_len(seen) and allowed:
+    if asked > derived_max_model_len(seen) and not allowed:
         return  # refused at the start: CTX001 and CTX002
     positions = rope_positions(seen)
     if asked <= positions or not (allowed or rope_override(model, overrides)):

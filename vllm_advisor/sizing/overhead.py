@@ -38,6 +38,8 @@ def captured_sizes(max_num_seqs: int, max_num_batched_tokens: int, capability: i
 
 def cuda_graph_bytes(model: ModelFacts, overheads: Overheads, *, sizes: int) -> int:
     """Graph memory vLLM sets aside before the KV cache (see :class:`Overheads`)."""
+    if not overheads.graphs_set_aside:
+        return 0
     full = overheads.graph_base_bytes + overheads.graph_layer_bytes * model.num_hidden_layers
     full += overheads.graph_moe_bytes if model.num_experts else 0
     return full * sizes // overheads.graph_reference_sizes

@@ -122,6 +122,7 @@ class Overheads:
     ``multimodal_bytes``), rows = min(max_num_seqs, max_num_batched_tokens).
     cuda_graphs = (``graph_base_bytes`` + ``graph_layer_bytes`` x layers + ``graph_moe_bytes``) x
     captured sizes / ``graph_reference_sizes``.
+    ``graphs_set_aside`` is False where vLLM did not subtract them from the KV cache.
     ``error_bytes`` is the largest miss of activations over the ``sample`` logs.
     """
 
@@ -137,6 +138,7 @@ class Overheads:
     graph_layer_bytes: int
     graph_moe_bytes: int
     graph_reference_sizes: int
+    graphs_set_aside: bool
     sample: int
     error_bytes: int
     source: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_unknown_version_says_whose_facts_are_used(asked: str, used: str) -> Non
 
 
 def test_older_version_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownFactError, match="0.11.0 is older") as caught:
+    with pytest.raises(UnknownFactError, match=r"0\.11\.0 is older") as caught:
         load_engine("0.11.0")
     assert "0.32.0, 0.33.0" in caught.value.fix
 
@@ -145,10 +146,13 @@ def test_an_unknown_version_has_the_facts_of_the_used_one() -> None:
 
 
 def test_loading_is_quick() -> None:
-    load_engine.cache_clear()
-    start = time.perf_counter()
-    load_engine("0.33.0")
-    assert time.perf_counter() - start < 0.06
+    def seconds() -> float:
+        load_engine.cache_clear()
+        start = time.perf_counter()
+        load_engine("0.33.0")
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.06
 
 
 def test_every_flag_loads_in_every_version() -> None:
@@ -162,11 +166,11 @@ def test_every_flag_loads_in_every_version() -> None:
 
 
 def test_snapshot_tool_says_when_there_is_no_vllm() -> None:
-    tool = "tools/snapshot_engine.py"
-    code = "import sys; sys.modules['vllm'] = None; sys.argv = ['snapshot']; " + (
-        f"exec(compile(open('{tool}').read(), '{tool}', 'exec'))"
+    tool = Path(__file__).resolve().parents[3] / "tools" / "snapshot_engine.py"
+    code = (
+        "import runpy, sys; sys.modules['vllm'] = None; sys.argv = ['snapshot_engine.py'];"
+        f"runpy.run_path({str(tool)!r}, run_name='__main__')"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    assert "no vLLM" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert ran.stderr.startswith("there is no vLLM in this environment")

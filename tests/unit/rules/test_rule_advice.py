@@ -115,6 +115,10 @@ def test_ctx002_lowers_a_length_that_the_factor_does_not_reach() -> None:
     assert finding.fix.endswith(" and --max-model-len 65536")
 
 
+def test_flg001_names_the_flag_without_its_value() -> None:
+    assert _one(f"{QWEN} --swap-space=16").fix == "leave --swap-space out"
+
+
 def test_flg001_names_versions_and_close_spellings() -> None:
     finding = _disable_on_032()
     assert finding.message == "vLLM 0.32.0 has no flag --disable-prefix-caching; 0.33.0 has it"
