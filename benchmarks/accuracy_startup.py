@@ -32,7 +32,8 @@ def main() -> None:
         settings = resolve_settings(model, load_engine(), gpu, row["engine_args"]).settings
         family = next(v for k, v in FAMILIES.items() if row["version"].startswith(k))
         figures = size_instance(model, settings, accelerator=gpu, overheads=load_overheads(family))
-        assert figures.budget is not None
+        if figures.budget is None:
+            continue
         ours = {
             name: int(getattr(figures.budget, name).value) / GIB for name in ("weights", "kv_cache")
         }
@@ -48,14 +49,15 @@ def main() -> None:
             f" {row['kv_tokens']:11,}"
         )
     print(
-        f"\n{len(misses['weights'])} logs. Weights: mean miss {statistics.mean(misses['weights']):.2%}."
+        f"\n{len(misses['weights'])} logs. "
+        f"Weights: mean miss {statistics.mean(misses['weights']):.2%}."
         f" KV cache: mean miss {statistics.mean(misses['kv_cache_share']):.2%}, median "
         f"{statistics.median(misses['kv_cache_share']):.2%}, largest "
         f"{max(misses['kv_cache']):.2f} GiB."
     )
     print(
-        "Compared with: llm-d-planner's published 0.89 % (weights) and 0.34 % (KV) on the H100 runs "
-        "its constants are fitted to."
+        "Compared with: llm-d-planner's published 0.89 % (weights) and 0.34 % (KV) on the H100 "
+        "runs its constants are fitted to."
     )
     print("Tokens of sliding-window models before 0.21 are counted otherwise by vLLM itself.")
 

@@ -3,7 +3,7 @@
 #
 #   tools/make_vllm_env.sh DIR        # 3.5 GB, some minutes; running it again only repairs
 #
-# Needs Python 3.11 or newer and an x86-64 CPU with AVX2.
+# Needs Python 3.11 or newer (PYTHON names it) and an x86-64 CPU with AVX2.
 set -euo pipefail
 
 dir=${1:?usage: tools/make_vllm_env.sh DIR}

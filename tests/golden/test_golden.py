@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from vllm_advisor.api.checking import check
 from vllm_advisor.api.planning import PlanReport, plan
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.tree import Serving, Strategy
@@ -67,6 +68,30 @@ def test_what_is_rendered_reads_back_as_the_deployment(name: str) -> None:
         assert not command.problems
         assert not command.unresolved
         assert command.engine_args == instance.engine_args
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_rendered_passes_our_own_check(name: str) -> None:
+    """check(render(plan)) has no error and no warning, and nothing it could not judge."""
+    kept = report(name)
+    node = kept.plan.node
+    for artifact in kept.artifacts():
+        if not artifact.path.endswith(".sh"):
+            continue
+        found = check(
+            artifact.path,
+            text=artifact.text,
+            gpu=node.accelerator.id,
+            gpu_count=node.gpu_count,
+            node_count=node.node_count,
+            vllm_version=kept.plan.vllm_version,
+        )
+        assert [f.message for f in found.findings] == []
+        assert [n.reason for n in found.not_checked] == []
+        (figures,) = found.figures.values()
+        instance = next(i for i in kept.plan.deployment.instances if i.name in artifact.path)
+        assert instance.figures is not None
+        assert figures["kv_cache"]["tokens"] == instance.figures.capacity.tokens
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -82,6 +82,7 @@ def check(
     text: str | None = None,
     gpu: str | None = None,
     gpu_count: int = 1,
+    node_count: int = 1,
     model_config: str | None = None,
     vllm_version: str | None = None,
 ) -> CheckReport:
@@ -92,6 +93,7 @@ def check(
         text: the script's text, when ``source`` is only its name (standard input).
         gpu: GPU profile or NVML name; without it what needs a GPU is listed as not checked.
         gpu_count: GPUs of the node.
+        node_count: equal nodes that one instance may span.
         model_config: folder or config.json of the model, when its name is not known.
         vllm_version: default is the newest whose facts are known.
 
@@ -100,7 +102,7 @@ def check(
         UnknownFactError: the GPU or the version is not known.
     """
     engine = load_engine(vllm_version)
-    node = _node(gpu, gpu_count) if gpu else None
+    node = _node(gpu, gpu_count, node_count) if gpu else None
     findings: list[Finding] = []
     skipped: list[NotChecked] = []
     figures: dict[str, dict[str, Any]] = {}
@@ -162,11 +164,12 @@ def _commands(
     return list(parse_shell_script(text, name, engine))
 
 
-def _node(gpu: str, gpu_count: int) -> Node:
+def _node(gpu: str, gpu_count: int, node_count: int) -> Node:
     accelerator = find_gpu(gpu)
     return Node(
         accelerator=accelerator,
         gpu_count=gpu_count,
+        node_count=node_count,
         interconnect=Interconnect.NVLINK if accelerator.nvlink_bandwidth else Interconnect.PCIE,
         source=Source(SourceKind.USER, "--gpu"),
     )

@@ -11,6 +11,7 @@ from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults
 from vllm_advisor.sizing.context_length import default_max_model_len, derived_max_model_len
 from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.sizing.overrides import overridden_model
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts
 from vllm_advisor.types.model import ModelFacts
@@ -62,8 +63,9 @@ def resolve_settings(
     _refuse_unknown(engine, args)
     notes: list[Assumption] = []
     defaults = _batch_defaults(engine, accelerator, notes)
-    overrides = _position_override(model, args)
-    length, auto = _length(model, args, overrides, allow_long=allow_long)
+    overrides = _overrides(args)
+    seen = overridden_model(model, overrides)
+    length, auto = _length(seen, args, allow_long=allow_long)
     batched = _tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
     if args.get("enable_chunked_prefill") is False and "max_num_batched_tokens" not in args:
         batched = max(batched, length)
@@ -99,7 +101,7 @@ def resolve_settings(
             max_loras=_integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=_integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=_bytes(args, "kv_cache_memory_bytes"),
-            max_position_embeddings=overrides,
+            max_position_embeddings=derived_max_model_len(seen) if overrides else None,
         ),
         auto_max_model_len=auto,
         assumptions=tuple(notes),
@@ -138,7 +140,7 @@ def _batch_defaults(
     return BatchDefaults(max_num_batched_tokens=8192, max_num_seqs=1024)
 
 
-def _position_override(model: ModelFacts, args: dict[str, Any]) -> int | None:
+def _overrides(args: dict[str, Any]) -> dict[str, Any]:
     overrides = args.get("hf_overrides") or {}
     if not isinstance(overrides, dict):
         raise InputError(
@@ -146,18 +148,14 @@ def _position_override(model: ModelFacts, args: dict[str, Any]) -> int | None:
             where="--hf-overrides",
             fix="""one pair of single quotes around JSON: --hf-overrides '{"key": value}'""",
         )
-    nested = overrides.get(model.text_config_key or "", overrides)
-    value = nested.get("max_position_embeddings") if isinstance(nested, dict) else None
-    return int(value) if value else None
+    return overrides
 
 
-def _length(
-    model: ModelFacts, args: dict[str, Any], override: int | None, *, allow_long: bool
-) -> tuple[int, bool]:
+def _length(model: ModelFacts, args: dict[str, Any], *, allow_long: bool) -> tuple[int, bool]:
     value = args.get("max_model_len")
-    derived = override or derived_max_model_len(model)
+    derived = derived_max_model_len(model)
     if value is None:
-        return (override or default_max_model_len(model)), False
+        return default_max_model_len(model), False
     if value in _AUTO:
         return derived, True
     length = _tokens(args, "max_model_len", 0)

@@ -32,6 +32,7 @@ def check(
     ],
     gpu: Annotated[str | None, typer.Option(help="GPU profile or NVML name.")] = None,
     gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of the node.")] = 1,
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes one instance may span.")] = 1,
     model_config: Annotated[
         str | None, typer.Option(help="Folder or config.json of the model, if it is not known.")
     ] = None,
@@ -56,6 +57,7 @@ def check(
         text=text,
         gpu=gpu,
         gpu_count=gpu_count,
+        node_count=nodes,
         model_config=model_config,
         vllm_version=vllm_version,
     )

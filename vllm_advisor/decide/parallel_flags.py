@@ -70,6 +70,17 @@ def parallel_flags(scope: Scope, search: Search, chosen: Candidate) -> list[Deci
                 rejected=() if out else rejected,
             )
         )
+    if settings.ranks > search.setting.node.gpu_count:
+        nodes = settings.ranks // search.setting.node.gpu_count
+        out.append(
+            scope.decide(
+                "nnodes",
+                nodes,
+                f"one replica spans {nodes} nodes without Ray: the first node leads "
+                "(--master-addr), the others join it with --node-rank and --headless",
+                vllm("0.33.0:vllm/config/parallel.py#nnodes"),
+            )
+        )
     if settings.decode_context_parallel_size > 1:
         out.append(
             scope.decide(

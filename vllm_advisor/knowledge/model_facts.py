@@ -101,7 +101,10 @@ def model_facts(
         num_key_value_heads=int(text.get("num_key_value_heads") or text["num_attention_heads"]),
         head_dim=head_dim,
         vocab_size=int(text["vocab_size"]),
-        max_position_embeddings=int(text["max_position_embeddings"]),
+        # vllm/transformers_utils/model_arch_config_convertor.py: Cohere's key wins.
+        max_position_embeddings=int(
+            text.get("model_max_length") or text["max_position_embeddings"]
+        ),
         dtype=dtype,
         kv_cache=specs,
         weights=WeightFacts(

@@ -118,15 +118,14 @@ def _starts(script: str, replicas: list[Replica]) -> list[str]:
 
 def _spanning_starts(script: str, engine: EngineFacts) -> list[str]:
     """How a replica over several nodes starts: the first node leads, the others follow."""
+    lead = "--master-addr FIRST_NODE" if "master_addr" in engine.flags else ""
     follow = [
         flag
         for dest, flag in (("node_rank", "--node-rank 1"), ("headless", "--headless"))
         if dest in engine.flags
     ]
-    return [
-        f"./{shlex.quote(script)}",
-        " ".join([f"./{shlex.quote(script)}", *follow]) + "  # second node; then 2, 3, ...",
-    ]
+    start = " ".join([f"./{shlex.quote(script)}", lead]).rstrip()
+    return [start, " ".join([start, *follow]) + "  # second node; then 2, 3, ..."]
 
 
 def _because(origin: Decision | Location | None) -> str:

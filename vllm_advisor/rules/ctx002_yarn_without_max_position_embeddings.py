@@ -38,13 +38,13 @@ from vllm_advisor.rules.hf_overrides import (
     allows_any_length,
     asked_length,
     given_overrides,
-    overridden_model,
     rope_is_stretched,
     rope_positions,
     with_length,
 )
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.sizing.context_length import derived_max_model_len
+from vllm_advisor.sizing.overrides import overridden_model
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import format_tokens
 

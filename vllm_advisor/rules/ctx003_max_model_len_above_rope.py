@@ -39,12 +39,11 @@ from vllm_advisor.rules.hf_overrides import (
     asked_length,
     documented_stretch,
     given_overrides,
-    overridden_model,
-    rope_override,
     rope_positions,
 )
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.sizing.context_length import derived_max_model_len
+from vllm_advisor.sizing.overrides import overridden_model, rope_override
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import format_tokens
 

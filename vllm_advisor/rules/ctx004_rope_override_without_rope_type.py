@@ -35,8 +35,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vllm_advisor.rules.hf_overrides import given_overrides, rope_override
+from vllm_advisor.rules.hf_overrides import given_overrides
 from vllm_advisor.rules.protocol import Fault, Subject, rule
+from vllm_advisor.sizing.overrides import rope_override
 from vllm_advisor.types.finding import Severity
 
 

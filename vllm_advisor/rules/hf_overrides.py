@@ -8,16 +8,20 @@ replace what was there (vllm:0.33.0:vllm/config/model.py#_apply_dict_overrides).
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.sizing.context_length import default_max_model_len, derived_max_model_len
-from vllm_advisor.types.model import ModelFacts, RopeFacts
+from vllm_advisor.sizing.overrides import (
+    ROPE_KEYS,
+    overridden_model,
+    rope_override,
+    text_overrides,
+)
+from vllm_advisor.types.model import ModelFacts
 
-_ROPE_KEYS = ("rope_parameters", "rope_scaling")
-_CONTEXT_KEYS = ("max_position_embeddings", "model_max_length", *_ROPE_KEYS)
+_CONTEXT_KEYS = ("max_position_embeddings", "model_max_length", *ROPE_KEYS)
 # vLLM takes max_position_embeddings to be stretched already for these, and does not multiply.
 _NOT_MULTIPLIED = ("yarn", "deepseek_yarn", "longrope", "su", "llama3")
 _YARN = ("yarn", "deepseek_yarn")
@@ -57,14 +61,6 @@ def given_overrides(subject: Subject) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def text_overrides(model: ModelFacts, overrides: dict[str, Any]) -> dict[str, Any]:
-    """The keys that reach the text model."""
-    if model.text_config_key is None:
-        return overrides
-    nested = overrides.get(model.text_config_key)
-    return nested if isinstance(nested, dict) else {}
-
-
 def misplaced(model: ModelFacts, overrides: dict[str, Any]) -> str:
     """Why context keys of the overrides do not reach the text model; empty if all do."""
     key, nested = model.text_config_key, overrides.get("text_config")
@@ -75,31 +71,11 @@ def misplaced(model: ModelFacts, overrides: dict[str, Any]) -> str:
     return ""
 
 
-def rope_override(model: ModelFacts, overrides: dict[str, Any]) -> dict[str, Any] | None:
-    """The RoPE parameters that reach the text model, if there are any."""
-    text = text_overrides(model, overrides)
-    return next((text[key] for key in _ROPE_KEYS if isinstance(text.get(key), dict)), None)
-
-
 def rope_is_stretched(model: ModelFacts, overrides: dict[str, Any]) -> bool:
     """Whether the overrides stretch RoPE in a way that leaves vLLM's limit as it is."""
     stretched = overridden_model(model, overrides).rope
     given = rope_override(model, overrides) is not None
     return given and stretched.rope_type in _NOT_MULTIPLIED and stretched.factor > 1
-
-
-def overridden_model(model: ModelFacts, overrides: dict[str, Any]) -> ModelFacts:
-    """The model with the context that vLLM reads from its config and the overrides."""
-    text = text_overrides(model, overrides)
-    # Cohere's key wins over max_position_embeddings
-    # (vllm/transformers_utils/model_arch_config_convertor.py#derive_max_model_len_and_key).
-    length = _count(text.get("model_max_length")) or _count(text.get("max_position_embeddings"))
-    rope = rope_override(model, overrides)
-    return replace(
-        model,
-        max_position_embeddings=length or model.max_position_embeddings,
-        rope=model.rope if rope is None else _rope(model, rope),
-    )
 
 
 def rope_positions(model: ModelFacts) -> int:
@@ -138,26 +114,3 @@ def documented_stretch(model: ModelFacts, length: int) -> str | None:
     if model.text_config_key is not None:
         overrides = {model.text_config_key: overrides}
     return with_length(model, overrides, int(original * limit))
-
-
-def _rope(model: ModelFacts, raw: dict[str, Any]) -> RopeFacts:
-    if model.rope.rope_type == "per-layer-type":
-        return model.rope
-    nested = model.text_config_key is not None
-    before = model.rope if nested else RopeFacts()
-    old_name = None if nested else raw.get("type")  # see CTX004
-    return RopeFacts(
-        rope_type=str(raw.get("rope_type") or old_name or before.rope_type),
-        factor=_number(raw.get("factor")) or before.factor,
-        original_max_position_embeddings=_count(raw.get("original_max_position_embeddings"))
-        or before.original_max_position_embeddings,
-        theta=_number(raw.get("rope_theta")) or before.theta,
-    )
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and value > 0 else None
-
-
-def _count(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and value > 0 else None

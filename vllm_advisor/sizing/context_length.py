@@ -7,7 +7,17 @@ from vllm_advisor.types.model import ModelFacts
 # Types whose factor vLLM does not multiply into max_position_embeddings: their configs already
 # hold the stretched length (vllm/config/model.py#_get_and_verify_max_len).
 _NOT_MULTIPLIED = frozenset(
-    {"default", "yarn", "longrope", "su", "llama3", "deepseek_yarn", "mrope", "per-layer-type"}
+    (
+        "deepseek_llama_scaling",
+        "deepseek_yarn",
+        "default",
+        "llama3",
+        "longrope",
+        "mrope",
+        "per-layer-type",
+        "su",
+        "yarn",
+    )
 )
 
 

@@ -4,8 +4,9 @@
 #
 # 1 replica of 16 GPUs (NVIDIA H100 80GB HBM3); one replica takes all GPUs of 2 nodes.
 # On each of those nodes:
-#   ./serve-long-docs.sh
-#   ./serve-long-docs.sh --node-rank 1 --headless  # second node; then 2, 3, ...
+#   ./serve-long-docs.sh --master-addr FIRST_NODE
+#   ./serve-long-docs.sh --master-addr FIRST_NODE --node-rank 1 --headless  # second
+# node; then 2, 3, ...
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
@@ -24,6 +25,10 @@ args=(
   # one node does not hold the model: layers are split over 2 nodes
   # [long-docs.pipeline-parallel-size; formula:cheapest-candidate]
   --pipeline-parallel-size 2
+  # one replica spans 2 nodes without Ray: the first node leads (--master-addr), the
+  # others join it with --node-rank and --headless [long-docs.nnodes;
+  # vllm:0.33.0:vllm/config/parallel.py#nnodes]
+  --nnodes 2
   # class analysis needs 32,000 tokens of prompt and answer; rounded up to 1,024 and no
   # further: every token of it has to fit at start-up [long-docs.max-model-len;
   # user:workload.yaml:6]
