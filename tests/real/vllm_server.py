@@ -65,6 +65,7 @@ def write_model(folder: Path, **config: object) -> Path:
 def boot(
     model: Path,
     *args: str,
+    script: Path | None = None,
     kv_cache_gib: int = 1,
     env: dict[str, str] | None = None,
     timeout: float = 300,
@@ -76,6 +77,7 @@ def boot(
     Args:
         model: folder with a config.json.
         args: more words of the command.
+        script: a rendered ``serve-*.sh`` to run instead of ``vllm serve MODEL``.
         kv_cache_gib: size of the KV cache (VLLM_CPU_KVCACHE_SPACE); the CPU build takes it from
             there and not from a share of the memory.
         env: more environment variables.
@@ -87,8 +89,9 @@ def boot(
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    start = [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(model)]
     command = [
-        *(sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(model)),
+        *(["bash", str(script)] if script else start),
         *("--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"),
         *("--host", "127.0.0.1", "--port", str(port)),
         *args,
@@ -99,6 +102,7 @@ def boot(
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
         "NO_PROXY": "127.0.0.1",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
     log_path = model / f"boot-{port}.log"
     with log_path.open("w", encoding="utf-8") as log_file:
