@@ -148,19 +148,23 @@ def _accelerator(gpu: ProbedGpu) -> Accelerator:
 
 
 def _described(node: Node) -> dict[str, Any]:
+    """The node as a ``hardware:`` block; the keys are those of docs/workload.md."""
     gpu = node.accelerator
     major, minor = gpu.compute_capability
-    return {
-        "described": {
-            "name": gpu.name,
-            "gpu_memory_bytes": gpu.memory_total,
-            "compute_capability": f"{major}.{minor}",
-            "count": node.gpu_count,
-            "nodes": node.node_count,
-            "interconnect": node.interconnect.value,
-            "memory_used": node.memory_used,
-        }
+    block: dict[str, Any] = {
+        "name": gpu.name,
+        "gpu_memory_bytes": gpu.memory_total,
+        "compute_capability": f"{major}.{minor}",
+        "count": node.gpu_count,
+        "nodes": node.node_count,
+        "interconnect": node.interconnect.value,
+        "memory_used": node.memory_used,
+        "memory_bandwidth": gpu.memory_bandwidth,
+        "nvlink_bandwidth": gpu.nvlink_bandwidth,
+        "unified_memory": gpu.unified_memory or None,
+        "usd_per_gpu_hour": gpu.price.usd_per_gpu_hour if gpu.price else None,
     }
+    return {"described": {key: value for key, value in block.items() if value is not None}}
 
 
 def _plain(value: Any) -> Any:

@@ -94,7 +94,7 @@ def resolve_settings(
             data_parallel_size=_integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
             quantization=_online_quantization(model, args),
-            language_model_only=bool(args.get("language_model_only", False)),
+            language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
             enforce_eager=bool(args.get("enforce_eager", False)),
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,

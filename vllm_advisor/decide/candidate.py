@@ -28,6 +28,7 @@ class Setting:
     language_model_only: bool
     utilization: float
     lora: Lora | None = None
+    pooling: bool = False  # embeddings: nothing is generated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

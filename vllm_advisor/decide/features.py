@@ -53,12 +53,8 @@ def check_model_runs(model: ModelFacts, workload: Workload, engine: EngineFacts)
 
 
 def text_only(model: ModelFacts, workload: Workload) -> bool:
-    """A multimodal model whose application sends no images: its vision tower can stay out."""
-    return (
-        model.multimodal
-        and Feature.VISION not in workload.features
-        and "text_only" in model.serving.features
-    )
+    """A multimodal model whose application sends nothing but text."""
+    return model.multimodal and Feature.VISION not in workload.features
 
 
 def feature_decisions(
@@ -87,7 +83,7 @@ def feature_decisions(
                 flag=False,
             )
         )
-    decisions += _vision(scope, model, workload)
+    decisions += _vision(scope, model, workload, engine)
     if Feature.EMBEDDINGS in workload.features:
         decisions.append(
             scope.decide(
@@ -148,7 +144,9 @@ def _no_recipe(model: ModelFacts, feature: Feature) -> Assumption:
     )
 
 
-def _vision(scope: Scope, model: ModelFacts, workload: Workload) -> list[Decision]:
+def _vision(
+    scope: Scope, model: ModelFacts, workload: Workload, engine: EngineFacts
+) -> list[Decision]:
     if Feature.VISION in workload.features:
         if not model.multimodal:
             raise InfeasibleError(
@@ -159,22 +157,29 @@ def _vision(scope: Scope, model: ModelFacts, workload: Workload) -> list[Decisio
         images = workload.images_per_prompt
         if images is None:
             return []
+        limits = dict.fromkeys(model.modalities, 0) | {"image": images}
+        others = [name for name in model.modalities if name != "image"]
         return [
             scope.decide(
                 "limit_mm_per_prompt",
-                {"image": images},
-                f"a prompt carries at most {images} images; vLLM reserves for the limit",
+                limits,
+                f"a prompt carries at most {images} images"
+                + (f" and no {' or '.join(others)}" if others else "")
+                + "; vLLM reserves memory for what it might carry",
                 user(workload.origins.get("images_per_prompt", "images_per_prompt")),
             )
         ]
-    if not text_only(model, workload):
+    if not text_only(model, workload) or "language_model_only" not in engine.flags:
         return []
     return [
         scope.decide(
             "language_model_only",
             True,  # noqa: FBT003
-            "the application sends no images: the vision tower is not loaded and not profiled",
-            model.serving.source or user("uses"),
+            "the application sends text only: no memory is profiled for images"
+            + (", and the encoders are not loaded" if model.drops_encoders else ""),
+            model.serving.source
+            if model.drops_encoders and model.serving.source
+            else vllm(f"{engine.version}:vllm/config/multimodal.py#language_model_only"),
         )
     ]
 

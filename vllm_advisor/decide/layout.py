@@ -97,7 +97,8 @@ def split(demands: Demands, setting: Setting) -> tuple[Slot, ...]:
     slots = []
     if demands.short:
         batch = all(d.request.objective is Objective.THROUGHPUT for d in demands.short)
-        slots.append(_slot("batch" if batch else "chat", "short", demands.short, setting))
+        name = "embed" if setting.pooling else "batch" if batch else "chat"
+        slots.append(_slot(name, "short", demands.short, setting))
     if demands.long or demands.fallbacks:
         documents = demands.long + demands.fallbacks
         slots.append(_slot("long-docs", "long-document", documents, setting))

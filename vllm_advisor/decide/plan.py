@@ -21,7 +21,7 @@ from vllm_advisor.types.engine import EngineFacts, Overheads
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.plan import Alternative, Cost, Deployment, Plan, Route
 from vllm_advisor.types.source import Assumption, Confidence
-from vllm_advisor.types.workload import Workload
+from vllm_advisor.types.workload import Feature, Workload
 
 
 def make_plan(
@@ -39,7 +39,8 @@ def make_plan(
         engine=engine,
         overheads=overheads,
         constraints=workload.constraints,
-        language_model_only=text_only(model, workload),
+        language_model_only=text_only(model, workload) and model.drops_encoders,
+        pooling=Feature.EMBEDDINGS in workload.features,
         utilization=_utilization(workload, node, engine),
         lora=workload.lora,
     )

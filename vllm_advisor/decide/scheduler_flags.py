@@ -39,15 +39,19 @@ def scheduler_flags(
             chosen.chunk.reason,
             Source(SourceKind.DOCS, "docs.vllm.ai/en/latest/configuration/optimization"),
         ),
-        scope.decide(
-            "enable_prefix_caching",
-            True,  # noqa: FBT003
-            _prefix_reason(search),
-            Source(
-                SourceKind.VLLM_DEFAULT, f"{search.setting.engine.version}:enable_prefix_caching"
-            ),
-        ),
     ]
+    if not search.setting.pooling:  # nothing is generated: there is no prefix to go on from
+        out.append(
+            scope.decide(
+                "enable_prefix_caching",
+                True,  # noqa: FBT003
+                _prefix_reason(search),
+                Source(
+                    SourceKind.VLLM_DEFAULT,
+                    f"{search.setting.engine.version}:enable_prefix_caching",
+                ),
+            )
+        )
     if shares_with_chat:
         threshold = settings.max_num_batched_tokens // 2
         out.append(

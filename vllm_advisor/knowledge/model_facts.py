@@ -25,7 +25,12 @@ _REQUIRED = (
     "vocab_size",
     "max_position_embeddings",
 )
-_VISION_KEYS = ("vision_config", "vision_tower_cfg", "visual", "audio_config")
+# A key of config.json that begins so says that the model takes this beside text.
+_MODALITY_KEYS = {
+    "image": ("vision_config", "vision_tower", "visual", "image_token"),
+    "video": ("video_token",),
+    "audio": ("audio_config",),
+}
 
 
 def model_facts(
@@ -123,11 +128,20 @@ def model_facts(
         uses_mla=architecture is not None and architecture.layers.pattern == "mla",
         attention_sinks=architecture is not None and architecture.attention_sinks,
         prefix_lm=architecture is not None and architecture.prefix_lm,
-        multimodal=any(config.get(k) for k in _VISION_KEYS),
+        modalities=_modalities(config),
         text_config_key=text_key,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),
         serving=serving or ServingFacts(),
         assumptions=notes,
+    )
+
+
+def _modalities(config: dict[str, Any]) -> tuple[str, ...]:
+    present = [key for key, value in config.items() if value not in (None, False, {})]
+    return tuple(
+        name
+        for name, beginnings in _MODALITY_KEYS.items()
+        if any(key.startswith(beginnings) for key in present)
     )
 
 

@@ -181,11 +181,21 @@ class ModelFacts:
     uses_mla: bool = False
     attention_sinks: bool = False
     prefix_lm: bool = False  # images attend in both directions (Gemma 3 with vision)
-    multimodal: bool = False
+    modalities: tuple[str, ...] = ()  # beside text: image, video, audio
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
     needs_remote_code: bool = False
     serving: ServingFacts = field(default_factory=ServingFacts)
     assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def multimodal(self) -> bool:
+        """Takes more than text."""
+        return bool(self.modalities)
+
+    @property
+    def drops_encoders(self) -> bool:
+        """``--language-model-only`` is known to leave its encoders unloaded."""
+        return self.multimodal and "text_only" in self.serving.features
 
     @property
     def dtype_bytes(self) -> int:

@@ -235,3 +235,23 @@ def test_prices_of_the_user_win() -> None:
     assert planned(CHAT, prices={"gpu_hour_usd": 2.0}).cost.usd_per_hour == 2.0
     assert planned(CHAT, prices={"gpu_hour_usd": 2.0}).cost.price_source.startswith("user:w.yaml:")
     assert planned(CHAT).cost.price_source.startswith("profile:gpus/h100-sxm#prices")
+
+
+SEE = {"model": "Qwen/Qwen3-VL-8B-Instruct", "hardware": {"gpu": "l40s", "count": 1}}
+
+
+def test_images_are_limited_and_videos_left_out() -> None:
+    found = planned(CHAT, **SEE, uses=["vision"], images_per_prompt=3)
+    assert values(found, "chat")["limit_mm_per_prompt"] == {"image": 3, "video": 0}
+
+
+def test_a_vision_model_for_text_only() -> None:
+    found = planned(CHAT, **SEE)
+    assert values(found, "chat")["language_model_only"] is True
+
+
+def test_embeddings_take_the_pooling_runner() -> None:
+    found = planned(CHAT, model="Qwen/Qwen3-8B", uses=["embeddings"])
+    args = values(found, "embed")
+    assert args["runner"] == "pooling"
+    assert "enable_prefix_caching" not in args
