@@ -5,21 +5,24 @@ from __future__ import annotations
 import math
 
 from vllm_advisor.decide.candidate import Setting
+from vllm_advisor.decide.deployment import (
+    deployment_decisions,
+    deployment_notes,
+    routes_of,
+)
 from vllm_advisor.decide.features import check_model_runs, feature_decisions, text_only
 from vllm_advisor.decide.instance import Built, build_instance
-from vllm_advisor.decide.layout import Demands, Slot, demands_of, served_names
+from vllm_advisor.decide.layout import Demands, demands_of, served_names
 from vllm_advisor.decide.nearest import nearest
 from vllm_advisor.decide.options import Option, alternatives, tried_options, usd
-from vllm_advisor.decide.reasons import Scope, formula, user
+from vllm_advisor.decide.reasons import Scope, user
 from vllm_advisor.decide.retrieval import retrieval_figures, retrieval_notes
 from vllm_advisor.decide.schemes import classic_schemes
-from vllm_advisor.decide.tree import REASONS, Strategy
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.types.accelerator import Node
-from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.engine import EngineFacts, Overheads
 from vllm_advisor.types.model import ModelFacts
-from vllm_advisor.types.plan import Alternative, Cost, Deployment, Plan, Route
+from vllm_advisor.types.plan import Alternative, Cost, Deployment, Plan
 from vllm_advisor.types.source import Assumption, Confidence
 from vllm_advisor.types.workload import Feature, Workload
 
@@ -102,9 +105,9 @@ def _feasible(
         vllm_version=setting.engine.version,
         node=setting.node,
         deployment=Deployment(instances=tuple(b.instance for b in built)),
-        routes=_routes(demands, chosen.slots),
+        routes=routes_of(demands, chosen.slots),
         decisions=(
-            *_plan_decisions(workload, setting, demands, chosen, tried),
+            *deployment_decisions(workload, setting, demands, chosen, tried),
             *(d for b in built for d in b.decisions),
         ),
         figures=(*(f for b in built for f in b.figures), *retrieved),
@@ -117,7 +120,7 @@ def _feasible(
         cost=Cost(
             gpus=chosen.gpus, usd_per_hour=usd(price, chosen.gpus), price_source=price_source
         ),
-        notes=(*retrieval_notes(retrieved), *_notes(demands)),
+        notes=(*retrieval_notes(retrieved), *deployment_notes(demands)),
         inputs=_inputs(workload),
     )
 
@@ -173,99 +176,6 @@ def _price(workload: Workload, node: Node) -> tuple[float | None, str]:
     return price.usd_per_gpu_hour, str(price.source)
 
 
-def _plan_decisions(
-    workload: Workload,
-    setting: Setting,
-    demands: Demands,
-    chosen: Option,
-    tried: tuple[Alternative, ...],
-) -> list[Decision]:
-    scope = Scope(name="plan")
-    version_source = (
-        user(workload.origins.get("vllm_version", "vllm_version"))
-        if workload.vllm_version
-        else formula("newest-known-version")
-    )
-    out = [
-        scope.decide(
-            "vllm-version",
-            setting.engine.version,
-            "stated by the workload"
-            if workload.vllm_version
-            else "the workload names none: the newest version whose flags and defaults are known",
-            version_source,
-            flag=False,
-        ),
-        scope.decide(
-            "instances",
-            ", ".join(slot.name for slot in chosen.slots),
-            _layout_reason(demands, chosen),
-            formula("decision-tree"),
-            flag=False,
-            rejected=tuple(
-                Rejected(option=a.name, why=a.why) for a in tried if a.subject == "deployment"
-            ),
-        ),
-    ]
-    for demand in demands.all:
-        strategy = demand.strategy
-        out.append(
-            scope.decide(
-                f"strategy.{demand.request.name}",
-                strategy.value,
-                REASONS[strategy],
-                formula("decision-tree"),
-                flag=False,
-                because=tuple(
-                    f"cost.{demand.request.name}.{key}" for key in ("full_context_tokens",)
-                )
-                if strategy is Strategy.RAG_FIRST
-                else (),
-            )
-        )
-    return out
-
-
-def _layout_reason(demands: Demands, chosen: Option) -> str:
-    if len(chosen.slots) > 1:
-        return (
-            "short requests and long documents are kept apart: a long prompt would take the steps "
-            "that short requests wait for, and a short context needs far less cache"
-        )
-    if chosen.slots[0].role == "general":
-        return "one instance holds every class within the GPUs that are allowed"
-    if demands.long or demands.fallbacks:
-        return "every class needs a long context: one kind of instance"
-    return "every class fits the short limit: one kind of instance, no long-document instance"
-
-
-def _routes(demands: Demands, slots: tuple[Slot, ...]) -> tuple[Route, ...]:
-    short = slots[0].name
-    long = slots[-1].name
-    falls_back = {d.request.name for d in demands.fallbacks}
-    routes = [
-        Route(
-            request_class=d.request.name,
-            strategy=d.strategy.value,
-            instance=short,
-            retrieve=d.strategy is Strategy.RAG_FIRST,
-            fallback=long if d.request.name in falls_back else None,
-            reason=REASONS[d.strategy],
-        )
-        for d in demands.short
-    ]
-    routes += [
-        Route(
-            request_class=d.request.name,
-            strategy=d.strategy.value,
-            instance=long,
-            reason=REASONS[d.strategy],
-        )
-        for d in demands.long
-    ]
-    return tuple(routes)
-
-
 def _engine_notes(setting: Setting) -> tuple[Assumption, ...]:
     engine = setting.engine
     if engine.known:
@@ -278,17 +188,6 @@ def _engine_notes(setting: Setting) -> tuple[Assumption, ...]:
             lowers_to=Confidence.LOW,
         ),
     )
-
-
-def _notes(demands: Demands) -> tuple[str, ...]:
-    notes = ["Replicas follow from how many requests the KV cache holds; latency is not modelled."]
-    if any(d.strategy is Strategy.BOUNDED_HISTORY for d in demands.short):
-        notes.append("Bounding the history is the application's work: vLLM refuses what is longer.")
-    if any(d.strategy is Strategy.RAG_FIRST for d in demands.short):
-        notes.append(
-            "Retrieval is the application's work: it sends the passages, not the document."
-        )
-    return tuple(notes)
 
 
 def _unique(notes: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
