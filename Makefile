@@ -25,8 +25,8 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/accuracy_capacity.py
-	$(BIN)/python benchmarks/accuracy_startup.py
+	$(BIN)/python benchmarks/accuracy_kv.py
+	$(BIN)/python benchmarks/accuracy_memory.py
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/size.py
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from vllm_advisor import size
 from vllm_advisor.api.models import find_model
 from vllm_advisor.errors import AdvisorError, InfeasibleError
+from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.model_profiles import model_profile_names
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, stage_layers
@@ -30,7 +31,24 @@ def modelled() -> tuple[str, ...]:
     return tuple(names)
 
 
+def plain(name: str) -> bool:
+    """Nothing but keys and values, in blocks of the same size with every cache dtype."""
+    model = find_model(name)
+    return (
+        not model.is_hybrid
+        and not model.block_outermost
+        and all(
+            spec.state is None
+            and spec.content_bytes is None
+            and not spec.sparse
+            and spec.head_size < 512
+            for spec in model.cache_specs
+        )
+    )
+
+
 MODELS = st.sampled_from(modelled())
+PLAIN = st.sampled_from([name for name in modelled() if plain(name)])
 LENGTHS = st.integers(min_value=1, max_value=200_000)
 
 
@@ -44,22 +62,25 @@ def layout(
     batched: int = 8192,
 ) -> CacheLayout:
     model = find_model(name)
+    choice = attention_choice(model, 100 if "nvfp4" in name else 90, "a GPU", cache_dtype)
     return CacheLayout(
         model.kv_cache,
         KVCacheSettings(
             cache_dtype=cache_dtype,
             model_dtype_bytes=2,
-            block_size=16,
+            block_size=choice.block_size,
             max_model_len=length,
             in_flight_tokens=2 * batched,
             tensor_parallel_size=tp,
             pipeline_parallel_size=pp,
+            sparse_format=choice.sparse_format,
+            block_outermost=model.block_outermost,
         ),
     )
 
 
 def test_most_bundled_models_are_modelled() -> None:
-    assert len(modelled()) >= 55
+    assert len(modelled()) >= 95
 
 
 @given(MODELS, LENGTHS, LENGTHS)
@@ -70,7 +91,7 @@ def test_more_context_never_needs_less(name: str, first: int, second: int) -> No
     assert cache.request_blocks(short) <= cache.request_blocks(long)
 
 
-@given(MODELS, LENGTHS)
+@given(PLAIN, LENGTHS)
 @settings(deadline=None, max_examples=60)
 def test_an_fp8_cache_is_half_of_a_16_bit_one(name: str, length: int) -> None:
     full, half = layout(name, length), layout(name, length, cache_dtype="fp8")

@@ -21,7 +21,8 @@ from vllm_advisor.parse.serve_command import (
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.rules.registry import all_rules, run_rules
-from vllm_advisor.sizing.instance import InstanceSettings, size_instance
+from vllm_advisor.sizing.instance import size_instance
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Interconnect, Node
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.engine import EngineFacts

@@ -6,27 +6,28 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults
+from vllm_advisor.sizing.cache_dtype import resolved_dtype
 from vllm_advisor.sizing.context_length import default_max_model_len, derived_max_model_len
-from vllm_advisor.sizing.instance import InstanceSettings
 from vllm_advisor.sizing.overrides import overridden_model
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
-from vllm_advisor.units import parse_bytes, parse_tokens
 
 # Arguments that change memory in ways that are not computed: never silently ignored.
 _NOT_MODELLED: dict[str, Any] = {
     "cpu_offload_gb": 0,
     "speculative_config": None,
     "prefill_context_parallel_size": 1,
-    "num_gpu_blocks_override": None,
     "kv_cache_dtype_skip_layers": [],
 }
 _AUTO = ("auto", "-1", -1)
+_DATA_CENTRE = 90  # compute capability taken when no GPU is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +63,24 @@ def resolve_settings(
     """
     _refuse_unknown(engine, args)
     notes: list[Assumption] = []
-    defaults = _batch_defaults(engine, accelerator, notes)
+    defaults = _batch_defaults(engine, accelerator, args, notes)
     overrides = _overrides(args)
     seen = overridden_model(model, overrides)
     length, auto = _length(seen, args, allow_long=allow_long)
-    batched = _tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
-    if args.get("enable_chunked_prefill") is False and "max_num_batched_tokens" not in args:
-        batched = max(batched, length)
-    sequences = _integer(args, "max_num_seqs", min(defaults.max_num_seqs, batched))
+    batched = tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
+    chunked = args.get("enable_chunked_prefill") is not False
+    sequences = integer(args, "max_num_seqs", defaults.max_num_seqs)
+    if args.get("max_num_batched_tokens") is None:
+        batched = min(batched if chunked else max(batched, length), sequences * length)
+    elif not chunked and batched < length:
+        raise InfeasibleError(
+            f"max_num_batched_tokens ({batched}) is smaller than max_model_len ({length}), and "
+            "without chunked prefill a prompt has to fit in one batch.",
+            where="--max-num-batched-tokens",
+            fix="leave chunked prefill on",
+        )
+    if args.get("max_num_seqs") is None:
+        sequences = min(sequences, batched)
     if sequences > batched:
         raise InfeasibleError(
             f"max_num_batched_tokens ({batched}) must be greater than or equal to max_num_seqs "
@@ -77,30 +88,40 @@ def resolve_settings(
             where="--max-num-batched-tokens",
             fix=f"--max-num-seqs {batched} or less",
         )
-    cache_dtype = str(args.get("kv_cache_dtype", "auto"))
-    backend, block = _attention(model, accelerator, cache_dtype, args, notes)
+    dtype = resolved_dtype(model, args.get("dtype"), accelerator)
+    cache_dtype = str(args.get("kv_cache_dtype") or "auto")
+    _check_cache_dtype(cache_dtype, dtype)
+    backend, block, sparse_format = _attention(
+        model, accelerator, (cache_dtype, dtype), args, notes
+    )
     return Resolved(
         settings=InstanceSettings(
             max_model_len=length,
             max_num_batched_tokens=batched,
             max_num_seqs=sequences,
-            gpu_memory_utilization=_fraction(args, engine.gpu_memory_utilization),
+            gpu_memory_utilization=fraction(args, engine.gpu_memory_utilization),
             block_size=block,
             attention_backend=backend,
+            dtype=dtype,
             kv_cache_dtype=cache_dtype,
-            tensor_parallel_size=_integer(args, "tensor_parallel_size", 1),
-            pipeline_parallel_size=_integer(args, "pipeline_parallel_size", 1),
-            decode_context_parallel_size=_integer(args, "decode_context_parallel_size", 1),
-            data_parallel_size=_integer(args, "data_parallel_size", 1),
+            tensor_parallel_size=integer(args, "tensor_parallel_size", 1),
+            pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
+            decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
+            data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
             quantization=_online_quantization(model, args),
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
             enforce_eager=bool(args.get("enforce_eager", False)),
+            prefix_caching=_prefix_caching(model, args),
+            capability=accelerator.capability if accelerator else _DATA_CENTRE,
+            sparse_format=sparse_format,
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
-            max_loras=_integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
-            max_lora_rank=_integer(args, "max_lora_rank", 16),
-            kv_cache_memory_bytes=_bytes(args, "kv_cache_memory_bytes"),
+            max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
+            max_lora_rank=integer(args, "max_lora_rank", 16),
+            kv_cache_memory_bytes=byte_count(args, "kv_cache_memory_bytes"),
+            num_gpu_blocks_override=optional_integer(args, "num_gpu_blocks_override"),
+            sliding_window=not args.get("disable_sliding_window"),
             max_position_embeddings=derived_max_model_len(seen) if overrides else None,
         ),
         auto_max_model_len=auto,
@@ -125,11 +146,30 @@ def _refuse_unknown(engine: EngineFacts, args: dict[str, Any]) -> None:
             )
 
 
+def _check_cache_dtype(cache_dtype: str, dtype: str) -> None:
+    """vllm/config/vllm.py#_reject_mismatched_float_kv_cache."""
+    if cache_dtype in ("float16", "bfloat16") and cache_dtype != dtype:
+        raise InfeasibleError(
+            f'kv_cache_dtype="{cache_dtype}" is incompatible with dtype="{dtype}".',
+            where="--kv-cache-dtype",
+            fix="--kv-cache-dtype auto",
+        )
+
+
 def _batch_defaults(
-    engine: EngineFacts, accelerator: Accelerator | None, notes: list[Assumption]
+    engine: EngineFacts,
+    accelerator: Accelerator | None,
+    args: dict[str, Any],
+    notes: list[Assumption],
 ) -> BatchDefaults:
+    # vllm/engine/arg_utils.py#_set_default_max_num_seqs_and_batched_tokens_args
+    factor = 2 if args.get("performance_mode") == "throughput" else 1
     if accelerator is not None:
-        return batch_defaults(engine, accelerator)
+        found = batch_defaults(engine, accelerator)
+        return BatchDefaults(
+            max_num_batched_tokens=found.max_num_batched_tokens * factor,
+            max_num_seqs=found.max_num_seqs * factor,
+        )
     notes.append(
         Assumption(
             id="gpu-not-named",
@@ -137,7 +177,7 @@ def _batch_defaults(
             "(8,192 tokens, 1,024 sequences, compute capability 9.0) are taken",
         )
     )
-    return BatchDefaults(max_num_batched_tokens=8192, max_num_seqs=1024)
+    return BatchDefaults(max_num_batched_tokens=8192 * factor, max_num_seqs=1024 * factor)
 
 
 def _overrides(args: dict[str, Any]) -> dict[str, Any]:
@@ -154,11 +194,17 @@ def _overrides(args: dict[str, Any]) -> dict[str, Any]:
 def _length(model: ModelFacts, args: dict[str, Any], *, allow_long: bool) -> tuple[int, bool]:
     value = args.get("max_model_len")
     derived = derived_max_model_len(model)
+    windows = [s.window for s in model.cache_specs if s.window]
+    if args.get("disable_sliding_window") and windows:
+        # Without its window a model reads no further than one.
+        derived = min(derived, *windows)
+        if value is None:
+            return derived, False
     if value is None:
         return default_max_model_len(model), False
     if value in _AUTO:
         return derived, True
-    length = _tokens(args, "max_model_len", 0)
+    length = tokens(args, "max_model_len", 0)
     if length < 1:
         raise InputError(f"max_model_len {value} is no length", where="--max-model-len")
     if length > derived and not allow_long:
@@ -175,17 +221,28 @@ def _length(model: ModelFacts, args: dict[str, Any], *, allow_long: bool) -> tup
 def _attention(
     model: ModelFacts,
     accelerator: Accelerator | None,
-    cache_dtype: str,
+    dtypes: tuple[str, str],  # of the cache as given, of the model
     args: dict[str, Any],
     notes: list[Assumption],
-) -> tuple[str, int]:
-    capability = accelerator.capability if accelerator else 90
+) -> tuple[str, int, int | None]:
+    capability = accelerator.capability if accelerator else _DATA_CENTRE
     name = accelerator.name if accelerator else "an unnamed GPU"
-    choice = attention_choice(model, capability, name, cache_dtype)
-    backend = str(args.get("attention_backend") or choice.backend)
+    cache_dtype, dtype = dtypes
+    asked = args.get("attention_backend")
+    if asked is None and dtype == "float32" and not model.uses_mla:
+        asked = "TRITON_ATTN"  # the only one that takes 32-bit queries
+    choice = attention_choice(
+        model,
+        capability,
+        name,
+        cache_dtype,
+        asked=None if asked is None else str(asked),
+        text_only=bool(args.get("language_model_only")),
+    )
+    backend = choice.backend
     block = args.get("block_size")
     if block is None:
-        return backend, choice.block_size
+        return backend, choice.block_size, choice.sparse_format
     if int(block) % 16:
         raise InfeasibleError(
             f"block_size {block} is not supported by any attention backend",
@@ -201,7 +258,18 @@ def _attention(
                 lowers_to=Confidence.LOW,
             )
         )
-    return backend, int(block)
+    return backend, int(block), choice.sparse_format
+
+
+def _prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
+    """On by default for generation, off for models without attention.
+
+    Source: vllm/config/model.py#is_prefix_caching_supported.
+    """
+    asked = args.get("enable_prefix_caching")
+    if asked is not None:
+        return bool(asked)
+    return model.num_attention_heads > 0
 
 
 def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
@@ -225,48 +293,3 @@ def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
             fix="--quantization fp8, or a checkpoint that is quantized already",
         )
     return "fp8"
-
-
-def _integer(args: dict[str, Any], name: str, default: int) -> int:
-    value = args.get(name)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
-        flag = "--" + name.replace("_", "-")
-        raise InputError(f"{name} {value!r} is no whole number above 0", where=flag)
-    return int(value)
-
-
-def _tokens(args: dict[str, Any], name: str, default: int) -> int:
-    value = args.get(name)
-    if value is None:
-        return default
-    try:
-        return parse_tokens(value)
-    except ValueError as error:
-        raise InputError(str(error), where="--" + name.replace("_", "-")) from None
-
-
-def _bytes(args: dict[str, Any], name: str) -> int | None:
-    value = args.get(name)
-    if value is None:
-        return None
-    try:
-        return parse_bytes(value)
-    except ValueError as error:
-        raise InputError(str(error), where="--" + name.replace("_", "-")) from None
-
-
-def _fraction(args: dict[str, Any], default: float) -> float:
-    value = args.get("gpu_memory_utilization", default)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = 0.0
-    if not 0 < number <= 1:
-        raise InputError(
-            f"gpu_memory_utilization {value} is not above 0 and at most 1",
-            where="--gpu-memory-utilization",
-            fix="a share such as 0.92",
-        )
-    return number

@@ -7,14 +7,23 @@ from typing import Any
 
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.settings import resolve_settings
+from vllm_advisor.errors import AdvisorError
+from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.render.figures import figures_dict
-from vllm_advisor.sizing.instance import InstanceSettings, size_instance
+from vllm_advisor.sizing.instance import cache_layout, size_instance
+from vllm_advisor.sizing.parallelism import check_one_node
+from vllm_advisor.sizing.remedies import Case, Remedy, denser, remedies
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.engine import AttentionChoice
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
+
+GPUS_OF_ONE_NODE = 8  # HGX boards and the cloud instances built on them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +40,19 @@ class SizeReport:
     figures: InstanceFigures
     engine_args: dict[str, Any]
     assumptions: tuple[Assumption, ...]
+    changes: tuple[Remedy, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``fits``, ``no_headroom`` (the estimate may miss by more than is left) or ``refused``."""
+        if not self.fits:
+            return "refused"
+        return "fits" if self.figures.headroom else "no_headroom"
 
     @property
     def fits(self) -> bool:
         """vLLM would start."""
-        return self.figures.capacity.fits
+        return self.figures.starts
 
     @property
     def confidence(self) -> Confidence:
@@ -60,9 +77,22 @@ class SizeReport:
             },
             "attention_backend": self.figures.attention_backend,
             "fits": self.fits,
+            "verdict": self.verdict,
+            "refusal": figures["refusal"],
+            "changes": [_change(r) for r in self.changes],
             "confidence": self.confidence.value,
             "assumptions": [a.text for a in self.assumptions],
         }
+
+
+def _change(remedy: Remedy) -> dict[str, Any]:
+    capacity = remedy.figures.capacity
+    return {
+        "flags": remedy.flags,
+        "costs": remedy.costs,
+        "tokens": capacity.tokens,
+        "max_concurrency": capacity.max_concurrency,
+    }
 
 
 def size(
@@ -95,11 +125,17 @@ def size(
     if gpu_count > 1 and not any(args.get(name) for name in parallel):
         args["tensor_parallel_size"] = gpu_count
     resolved = resolve_settings(facts, engine, accelerator, args)
+    check_one_node(
+        resolved.settings.ranks,
+        max(gpu_count, GPUS_OF_ONE_NODE),
+        spread=bool(args.get("distributed_executor_backend") or int(args.get("nnodes") or 1) > 1),
+    )
     overheads = load_overheads(engine.version_used or engine.version)
     settings = resolved.settings
     figures = size_instance(facts, settings, accelerator=accelerator, overheads=overheads)
     if resolved.auto_max_model_len and not figures.capacity.fits:
-        longest = figures.capacity.estimated_max_model_len
+        available = figures.capacity.available_bytes
+        longest = cache_layout(facts, settings).longest(available, settings.max_model_len)
         if longest > 0:
             settings = replace(settings, max_model_len=longest)
             figures = size_instance(facts, settings, accelerator=accelerator, overheads=overheads)
@@ -121,4 +157,32 @@ def size(
         figures=figures,
         engine_args=args,
         assumptions=notes,
+        changes=_changes(
+            Case(
+                model=facts,
+                settings=settings,
+                figures=figures,
+                accelerator=accelerator,
+                overheads=overheads,
+                fp8=_fp8_cache(facts, accelerator),
+                gpus=gpu_count if gpu_count > 1 else None,
+            )
+        ),
     )
+
+
+def _changes(case: Case) -> tuple[Remedy, ...]:
+    """What makes it start; where it starts, what holds more on the same GPUs."""
+    if not (case.figures.starts and case.figures.headroom):
+        return remedies(case)
+    better = denser(case)
+    return (better,) if better else ()
+
+
+def _fp8_cache(model: ModelFacts, accelerator: Accelerator | None) -> AttentionChoice | None:
+    if accelerator is None:
+        return None
+    try:
+        return attention_choice(model, accelerator.capability, accelerator.name, "fp8")
+    except AdvisorError:
+        return None

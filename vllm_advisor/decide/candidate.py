@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vllm_advisor.decide.scheduling import Chunk
-from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.engine import EngineFacts, Overheads
 from vllm_advisor.types.model import ModelFacts

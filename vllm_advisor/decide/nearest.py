@@ -60,7 +60,7 @@ def _less(demands: Demands, setting: Setting, layout: Layout) -> list[str]:
         lengths = [
             (c.figures.capacity.estimated_max_model_len, c.label) for c in sized if c.figures
         ]
-        fitting = [c for c in sized if c.figures and c.figures.capacity.fits]
+        fitting = [c for c in sized if c.figures and c.figures.starts]
         if fitting:
             best = max(
                 fitting,

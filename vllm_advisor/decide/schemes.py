@@ -15,7 +15,8 @@ from vllm_advisor.decide.tree import every_layer_slides
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.sizing.context_length import derived_max_model_len
-from vllm_advisor.sizing.instance import InstanceSettings, cache_layout, size_instance
+from vllm_advisor.sizing.instance import cache_layout, size_instance
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.plan import Alternative
 from vllm_advisor.units import format_tokens
 
@@ -115,7 +116,7 @@ def _alternative(
         )
     capacity = figures.capacity
     request_bytes, concurrency = capacity.request_bytes, capacity.max_concurrency
-    feasible, why = capacity.fits, "" if capacity.fits else "one request does not fit"
+    feasible, why = figures.starts, figures.refusal
     if scheme.window is not None and not every_layer_slides(search.setting.model):
         layout = cache_layout(search.setting.model, settings)
         blocks = layout.request_blocks(min(scheme.window, settings.max_model_len))
@@ -142,7 +143,13 @@ def _alternative(
 
 def _settings(scheme: _Scheme, search: Search, context: Context) -> InstanceSettings:
     setting, gpu = search.setting, search.setting.node.accelerator
-    choice = attention_choice(setting.model, gpu.capability, gpu.name, scheme.kv_cache_dtype)
+    choice = attention_choice(
+        setting.model,
+        gpu.capability,
+        gpu.name,
+        scheme.kv_cache_dtype,
+        text_only=setting.language_model_only,
+    )
     base = InstanceSettings(
         max_model_len=context.max_model_len,
         max_num_batched_tokens=search.chunk.tokens,
@@ -150,6 +157,8 @@ def _settings(scheme: _Scheme, search: Search, context: Context) -> InstanceSett
         gpu_memory_utilization=setting.utilization,
         block_size=choice.block_size,
         attention_backend=choice.backend,
+        capability=gpu.capability,
+        sparse_format=choice.sparse_format,
         kv_cache_dtype=scheme.kv_cache_dtype,
         language_model_only=setting.language_model_only,
         async_scheduling=setting.engine.async_scheduling,

@@ -20,13 +20,9 @@ from vllm_advisor.errors import AdvisorError, InfeasibleError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capability
 from vllm_advisor.sizing.capacity import CacheLayout
-from vllm_advisor.sizing.instance import (
-    InstanceSettings,
-    cache_layout,
-    shared_prefix_blocks,
-    size_instance,
-)
+from vllm_advisor.sizing.instance import cache_layout, shared_prefix_blocks, size_instance
 from vllm_advisor.sizing.parallelism import check_parallelism
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import KVCacheSpecKind
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.units import ceil_div, format_bytes, format_tokens
@@ -93,8 +89,7 @@ class Search:
         if not self._no_fp8_cache():
             steps += [(*s, LADDER[1]) for s in steps]
         windowed = any(
-            s is not None and s.kind is KVCacheSpecKind.SLIDING_WINDOW
-            for s in self.setting.model.kv_cache
+            s.kind is KVCacheSpecKind.SLIDING_WINDOW for s in self.setting.model.cache_specs
         )
         if windowed and self.chunk.tokens > small_chunk():
             steps += [(*s, LADDER[2]) for s in steps]
@@ -152,7 +147,13 @@ class Search:
         setting, context = self.setting, self.context
         gpu = setting.node.accelerator
         cache_dtype = FP8_CACHE if LADDER[1] in steps else "auto"
-        choice = attention_choice(setting.model, gpu.capability, gpu.name, cache_dtype)
+        choice = attention_choice(
+            setting.model,
+            gpu.capability,
+            gpu.name,
+            cache_dtype,
+            text_only=setting.language_model_only,
+        )
         chunk = self.chunk
         if LADDER[2] in steps:
             chunk = Chunk(
@@ -167,6 +168,8 @@ class Search:
             gpu_memory_utilization=setting.utilization,
             block_size=choice.block_size,
             attention_backend=choice.backend,
+            capability=gpu.capability,
+            sparse_format=choice.sparse_format,
             kv_cache_dtype=cache_dtype,
             tensor_parallel_size=tp,
             pipeline_parallel_size=pp,
@@ -210,7 +213,7 @@ class Search:
                 needed_blocks=needed,
                 fails=self._verdict(figures, layout, needed, replicas),
             )
-            if not last.fails or not figures.capacity.fits:
+            if not last.fails or not figures.starts:
                 return last  # more replicas do not make one request smaller
         assert last is not None  # noqa: S101 - most >= 1
         return last
@@ -244,6 +247,8 @@ class Search:
                 f"kept for what the estimate may miss (longest that fits: "
                 f"{format_tokens(capacity.estimated_max_model_len)})"
             )
+        if figures.refusal:
+            return f"vLLM does not start: {figures.refusal}"
         blocks = capacity.num_gpu_blocks - spare // layout.block_bytes
         if needed > blocks:
             share = "" if replicas == 1 else f" over {replicas} replicas"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
 from vllm_advisor.types.workload import Needs, Objective, RequestClass, Workload
 
@@ -91,4 +91,4 @@ def needs_only_the_recent_past(request: RequestClass) -> bool:
 
 def every_layer_slides(model: ModelFacts) -> bool:
     """The model was trained with a sliding window in all its layers."""
-    return all(s is None or s.kind is KVCacheSpecKind.SLIDING_WINDOW for s in model.kv_cache)
+    return all(s.kind is KVCacheSpecKind.SLIDING_WINDOW for s in model.cache_specs)

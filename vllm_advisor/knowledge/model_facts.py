@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError, UnknownFactError
-from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture, find_architecture
-from vllm_advisor.knowledge.kv_layers import kv_cache_specs
-from vllm_advisor.knowledge.quantization import quantization_facts
-from vllm_advisor.knowledge.weights import weight_components
+from vllm_advisor.knowledge.architectures import Architecture, find_architecture
+from vllm_advisor.knowledge.kv_layers import kv_cache_layers
+from vllm_advisor.knowledge.model_weights import model_weights
+from vllm_advisor.knowledge.quantization import (
+    declared_cache_dtype,
+    quantization_config,
+    quantization_facts,
+)
 from vllm_advisor.types.model import (
     ModelFacts,
     QuantizationFacts,
@@ -18,6 +22,9 @@ from vllm_advisor.types.model import (
 )
 from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 
+# A model without attention has no heads and no positions; vLLM then takes 2,048 tokens
+# (vllm/config/model.py#_get_and_verify_max_len).
+_WITHOUT_ATTENTION = {"num_attention_heads": 0, "max_position_embeddings": 2048}
 _REQUIRED = (
     "num_hidden_layers",
     "hidden_size",
@@ -60,7 +67,11 @@ def model_facts(
     """
     name = str((config.get("architectures") or ["?"])[0])
     text_key = "text_config" if isinstance(config.get("text_config"), dict) else None
-    text: dict[str, Any] = config["text_config"] if text_key else config
+    text = _with_layer_count(config["text_config"] if text_key else config)
+    architecture = find_architecture(name)
+    recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
+    if recurrent_only:
+        text = {**_WITHOUT_ATTENTION, **text}
     missing = [k for k in _REQUIRED if text.get(k) is None]
     if missing:
         raise UnknownFactError(
@@ -69,24 +80,20 @@ def model_facts(
             fix="is this a decoder language model? Diffusion, speech and encoder models are not "
             "planned",
         )
-    architecture = find_architecture(name)
     head_dim = _head_dim(architecture, text)
-    specs, assumptions = kv_cache_specs(name, architecture, text, head_dim)
-    experts = [k for k in EXPERT_KEYS if text.get(k)]
-    if architecture is None and experts:
-        raise NotModelledError(
-            f"{name} is not a known architecture and has experts ({experts[0]}): its weights "
-            "cannot be computed",
-            where=str(source),
-            fix="use a model of a known architecture; see profiles/architectures/",
-        )
-    tied = text.get("tie_word_embeddings", config.get("tie_word_embeddings"))
-    if tied is None:
-        tied = architecture.tie_word_embeddings if architecture else False
+    specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
     dtype, dtype_notes = _dtype(config, text)
     quantization, quant_notes = _quantization(config, hf_quant_config, checkpoint_bytes)
-    components = weight_components(architecture, text, head_dim, tied=bool(tied))
-    notes = (*assumptions, *dtype_notes, *quant_notes)
+    components, weight_notes = model_weights(
+        architecture,
+        config,
+        text,
+        head_dim,
+        quantization=quantization,
+        quantization_config=quantization_config(config, hf_quant_config),
+        checkpoint_bytes=checkpoint_bytes,
+    )
+    notes = (*assumptions, *dtype_notes, *quant_notes, *weight_notes)
     if checkpoint_bytes is None:
         weights_source = Source(SourceKind.ASSUMED, "weights-from-config")
         notes += (
@@ -101,7 +108,7 @@ def model_facts(
         architecture=name,
         num_hidden_layers=int(text["num_hidden_layers"]),
         hidden_size=int(text["hidden_size"]),
-        intermediate_size=int(text.get("intermediate_size") or 4 * text["hidden_size"]),
+        intermediate_size=_widest(text.get("intermediate_size") or 4 * text["hidden_size"]),
         num_attention_heads=int(text["num_attention_heads"]),
         num_key_value_heads=int(text.get("num_key_value_heads") or text["num_attention_heads"]),
         head_dim=head_dim,
@@ -125,15 +132,39 @@ def model_facts(
             text.get("num_experts_per_tok") or text.get("experts_per_token") or 0
         ),
         moe_intermediate_size=int(text.get(moe.intermediate) or 0) if moe else 0,
-        uses_mla=architecture is not None and architecture.layers.pattern == "mla",
+        uses_mla=architecture is not None
+        and (architecture.layers.pattern == "mla" or architecture.layers.latent),
         attention_sinks=architecture is not None and architecture.attention_sinks,
-        prefix_lm=architecture is not None and architecture.prefix_lm,
+        block_outermost=architecture is not None and architecture.block_outermost,
+        prefix_lm=_prefix_lm(architecture, text),
+        float16=architecture is None or architecture.float16,
+        kv_sharing=architecture is not None
+        and bool(text.get(architecture.layers.shared_key or "")),
         modalities=_modalities(config),
         text_config_key=text_key,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),
         serving=serving or ServingFacts(),
         assumptions=notes,
     )
+
+
+def _widest(sizes: Any) -> int:
+    """One size for all layers, or the largest of a list."""
+    return int(max(sizes) if isinstance(sizes, list) else sizes)
+
+
+def _with_layer_count(text: dict[str, Any]) -> dict[str, Any]:
+    """Nemotron-H's later configs say the number of layers by naming each of them."""
+    named = text.get("layers_block_type") or text.get("hybrid_override_pattern")
+    if text.get("num_hidden_layers") or not named:
+        return text
+    return {**text, "num_hidden_layers": len(named)}
+
+
+def _prefix_lm(architecture: Architecture | None, text: dict[str, Any]) -> bool:
+    if architecture is None or isinstance(architecture.prefix_lm, bool):
+        return architecture is not None and bool(architecture.prefix_lm)
+    return text.get(architecture.prefix_lm) == "vision"
 
 
 def _modalities(config: dict[str, Any]) -> tuple[str, ...]:
@@ -150,7 +181,8 @@ def _head_dim(architecture: Architecture | None, text: dict[str, Any]) -> int:
         return int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
     if text.get("head_dim"):
         return int(text["head_dim"])
-    return int(text["hidden_size"]) // int(text["num_attention_heads"])
+    heads = int(text["num_attention_heads"])
+    return int(text["hidden_size"]) // heads if heads else 0
 
 
 def _dtype(config: dict[str, Any], text: dict[str, Any]) -> tuple[str, tuple[Assumption, ...]]:
@@ -172,13 +204,21 @@ def _quantization(
     except NotModelledError as error:
         if checkpoint_bytes is None:
             raise
-        raw = config.get("quantization_config") or {}
+        raw = config.get("quantization_config") or {
+            "quant_method": "modelopt",
+            **(hf_quant_config or {}).get("quantization", {}),
+        }
         note = Assumption(
             id="quantization-not-modelled",
             text=f"{error.what}; the checkpoint's size on disk is taken for its size in memory",
             lowers_to=Confidence.LOW,
         )
-        return QuantizationFacts(method=str(raw.get("quant_method", "unknown")), bits=16), (note,)
+        facts = QuantizationFacts(
+            method=str(raw.get("quant_method", "unknown")),
+            bits=16,
+            kv_cache_dtype=declared_cache_dtype(raw),
+        )
+        return facts, (note,)
 
 
 def _rope(text: dict[str, Any]) -> RopeFacts:

@@ -5,9 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.errors import NotModelledError
-from vllm_advisor.knowledge.architectures import Architecture, Layers, Moe
-from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
+from vllm_advisor.knowledge.architectures import Architecture, Layers
+from vllm_advisor.knowledge.attention_weights import (
+    Heads,
+    block_indexers,
+    grouped_query,
+    latent,
+    latent_indexers,
+)
+from vllm_advisor.knowledge.deepseek_v4_weights import deepseek_v4_components
+from vllm_advisor.knowledge.feed_forward_weights import (
+    dense_intermediate,
+    dense_mlp,
+    experts,
+    sparse_layers,
+)
+from vllm_advisor.knowledge.gemma_weights import gemma_heads, gemma_parts, intermediate_sizes
+from vllm_advisor.knowledge.hybrid_weights import hybrid_components
+from vllm_advisor.knowledge.weight_parts import flag, matrix, plain, vocab
+from vllm_advisor.types.model import WeightComponent, WeightKind
 
 # An unknown architecture with only standard keys: the plain decoder most models are.
 _PLAIN = Architecture(
@@ -30,223 +46,73 @@ def weight_components(
         tied: the output head shares the embedding.
     """
     arch = architecture or _PLAIN
-    count = int(config["num_hidden_layers"])
-    hidden = int(config["hidden_size"])
+    count, hidden = int(config["num_hidden_layers"]), int(config["hidden_size"])
     every = tuple(range(count))
-    vocabulary = int(config["vocab_size"])
+    if arch.layers.pattern == "hybrid":
+        return hybrid_components(arch, config, head_dim, tied=tied)
+    parts = _vocabulary(arch, config, tied=tied)
+    if arch.layers.pattern == "deepseek_v4":
+        parts += deepseek_v4_components(config)
+    else:
+        parts += _attention(arch, config, head_dim)
+        parts += _feed_forward(arch, config)
+    if arch.family is not None:
+        parts += gemma_parts(arch.family, config)
+    norms = arch.norms_per_layer * arch.norm_params * hidden
+    parts.append(plain("norms", norms, every))
+    last = "every" if arch.final_norm_on_every_stage else "last"
+    parts.append(plain("final_norm", arch.norm_params * hidden, stages=last))
+    return tuple(part for part in parts if part.params)
+
+
+def _vocabulary(arch: Architecture, config: dict[str, Any], *, tied: bool) -> list[WeightComponent]:
+    rows, hidden = int(config["vocab_size"]), int(config["hidden_size"])
     # A tied embedding is the last stage's head as well.
     stages = "every" if arch.embedding_on_every_stage else "ends" if tied else "first"
-    parts = [_vocab("embed_tokens", WeightKind.EMBEDDING, vocabulary, hidden, stages)]
+    parts = [vocab("embed_tokens", WeightKind.EMBEDDING, rows, hidden, stages)]
     if not tied:
-        parts.append(_vocab("lm_head", WeightKind.LM_HEAD, vocabulary, hidden, "last"))
-    parts += _mla(config, every) if arch.layers.pattern == "mla" else _gqa(arch, config, head_dim)
+        parts.append(vocab("lm_head", WeightKind.LM_HEAD, rows, hidden, "last"))
+    if flag(arch.head_bias, config):
+        parts.append(replace(vocab("head_bias", WeightKind.NORM, rows, 1, "last"), modules=()))
+    return parts
+
+
+def _attention(arch: Architecture, config: dict[str, Any], head_dim: int) -> list[WeightComponent]:
+    count = int(config["num_hidden_layers"])
+    every = tuple(range(count))
+    if arch.layers.pattern == "mla":
+        parts = latent(config, every, times=arch.layers.attention_per_layer)
+        return parts + latent_indexers(config, count)
+    index = config.get(arch.layers.index_key or "")
+    parts = block_indexers(config, index, count) if index else []
+    if arch.family is not None:
+        groups = gemma_heads(arch.layers, config, head_dim)
+    else:
+        kv_heads = int(config.get("num_key_value_heads") or config["num_attention_heads"])
+        groups = [Heads(layers=every, head_dim=head_dim, kv_heads=kv_heads)]
+    for heads in groups:
+        parts += grouped_query(arch, config, heads)
+    if flag(arch.query_gate, config):
+        query, hidden = int(config["num_attention_heads"]) * head_dim, int(config["hidden_size"])
+        names = ("self_attn.gate_proj",)
+        kind = WeightKind.ATTENTION
+        parts.append(matrix("gate_proj", kind, query, hidden, layers=every, modules=names))
+    return parts
+
+
+def _feed_forward(arch: Architecture, config: dict[str, Any]) -> list[WeightComponent]:
+    count = int(config["num_hidden_layers"])
+    every = tuple(range(count))
+    parts: list[WeightComponent] = []
     dense = every
     if arch.moe is not None:
-        sparse = _sparse_layers(arch.moe, config, count)
-        dense = tuple(i for i in every if i not in set(sparse))
-        parts += _experts(arch, arch.moe, config, sparse)
-    parts += _dense(arch, config, dense)
-    parts.append(_norm("norms", arch.norms_per_layer * arch.norm_params * hidden, every))
-    parts.append(replace(_norm("final_norm", arch.norm_params * hidden), stages="last"))
-    return tuple(p for p in parts if p.params)
-
-
-def _flag(value: bool | str, config: dict[str, Any]) -> bool:
-    return bool(config.get(value)) if isinstance(value, str) else value
-
-
-def _vocab(name: str, kind: WeightKind, rows: int, hidden: int, stages: str) -> WeightComponent:
-    return WeightComponent(
-        name=name,
-        kind=kind,
-        params=rows * hidden,
-        shard=Shard.VOCAB,
-        linear=False,
-        rows=rows,
-        stages=stages,
-    )
-
-
-def _norm(name: str, params: int, layers: tuple[int, ...] = ()) -> WeightComponent:
-    return WeightComponent(
-        name=name,
-        kind=WeightKind.NORM,
-        params=params,
-        layers=layers,
-        shard=Shard.REPLICATED,
-        linear=False,
-    )
-
-
-def _gqa(arch: Architecture, config: dict[str, Any], head_dim: int) -> list[WeightComponent]:
-    layers = tuple(range(int(config["num_hidden_layers"])))
-    hidden = int(config["hidden_size"])
-    heads = int(config["num_attention_heads"])
-    kv_heads = int(config.get("num_key_value_heads") or heads)
-    query, key_value = heads * head_dim, 2 * kv_heads * head_dim
-    qkv_bias = _flag(arch.qkv_bias, config)
-
-    def part(name: str, params: int, shard: Shard, *, linear: bool = True) -> WeightComponent:
-        return WeightComponent(
-            name=name,
-            kind=WeightKind.ATTENTION if linear else WeightKind.NORM,
-            params=params,
-            layers=layers,
-            shard=shard,
-            linear=linear,
-        )
-
-    parts = [
-        part("q_proj", hidden * query, Shard.SPLIT),
-        part("kv_proj", hidden * key_value, Shard.KV_HEADS),
-        part("o_proj", query * hidden, Shard.SPLIT),
-    ]
-    if qkv_bias:
-        parts.append(part("q_bias", query, Shard.SPLIT, linear=False))
-        parts.append(part("kv_bias", key_value, Shard.KV_HEADS, linear=False))
-    if _flag(arch.output_bias, config):
-        parts.append(part("o_bias", hidden, Shard.REPLICATED, linear=False))
-    if arch.attention_sinks:
-        parts.append(part("sinks", heads, Shard.SPLIT, linear=False))
-    if arch.qk_norm == "head":
-        parts.append(part("qk_norm", 2 * head_dim, Shard.REPLICATED, linear=False))
-    elif arch.qk_norm == "full":
-        parts.append(part("qk_norm", query + key_value // 2, Shard.REPLICATED, linear=False))
+        sparse = sparse_layers(arch.moe, config, count)
+        parts += experts(arch, arch.moe, config, sparse)
+        if not arch.moe.beside_dense:
+            dense = tuple(i for i in every if i not in set(sparse))
+    if arch.family is not None:
+        for size, layers in intermediate_sizes(config).items():
+            parts += dense_mlp(arch, config, layers, size)
+    elif dense:
+        parts += dense_mlp(arch, config, dense, dense_intermediate(arch, config))
     return parts
-
-
-def _mla(config: dict[str, Any], layers: tuple[int, ...]) -> list[WeightComponent]:
-    """Multi-head latent attention (vllm/model_executor/models/deepseek_v2.py).
-
-    The down-projections are replicated; kv_b_proj is kept and its absorbed copies W_UK_T and W_UV
-    are added in the model's dtype after loading (layers/attention/mla_attention.py).
-    """
-    hidden, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
-    nope, rope = int(config["qk_nope_head_dim"]), int(config["qk_rope_head_dim"])
-    value, latent = int(config["v_head_dim"]), int(config["kv_lora_rank"])
-    query_rank = config.get("q_lora_rank")
-
-    def part(name: str, params: int, shard: Shard, *, linear: bool = True) -> WeightComponent:
-        kind = WeightKind.ATTENTION if linear else WeightKind.NORM
-        return WeightComponent(
-            name=name, kind=kind, params=params, layers=layers, shard=shard, linear=linear
-        )
-
-    parts = [
-        part("kv_a_proj", hidden * (latent + rope), Shard.REPLICATED),
-        part("kv_a_norm", latent, Shard.REPLICATED, linear=False),
-        part("kv_b_proj", latent * heads * (nope + value), Shard.SPLIT),
-        part("o_proj", heads * value * hidden, Shard.SPLIT),
-        part("mla_absorbed", latent * heads * (nope + value), Shard.SPLIT, linear=False),
-    ]
-    if query_rank:
-        rank = int(query_rank)
-        parts.append(part("q_a_proj", hidden * rank, Shard.REPLICATED))
-        parts.append(part("q_a_norm", rank, Shard.REPLICATED, linear=False))
-        parts.append(part("q_b_proj", rank * heads * (nope + rope), Shard.SPLIT))
-    else:
-        parts.append(part("q_proj", hidden * heads * (nope + rope), Shard.SPLIT))
-    return parts
-
-
-def _dense(
-    arch: Architecture, config: dict[str, Any], layers: tuple[int, ...]
-) -> list[WeightComponent]:
-    if not layers:
-        return []
-    hidden = int(config["hidden_size"])
-    key = arch.moe.dense_intermediate if arch.moe else None
-    intermediate = int(config.get(key or "intermediate_size") or config["intermediate_size"])
-    inputs = 2 if arch.gated_mlp else 1
-    parts = [
-        WeightComponent(
-            name="mlp",
-            kind=WeightKind.MLP,
-            params=(inputs + 1) * hidden * intermediate,
-            layers=layers,
-        )
-    ]
-    if _flag(arch.mlp_bias, config):
-        parts.append(
-            WeightComponent(
-                name="mlp_up_bias",
-                kind=WeightKind.NORM,
-                params=inputs * intermediate,
-                layers=layers,
-                linear=False,
-            )
-        )
-        parts.append(_norm("mlp_down_bias", hidden, layers))
-    return parts
-
-
-def _experts(
-    arch: Architecture, moe: Moe, config: dict[str, Any], layers: tuple[int, ...]
-) -> list[WeightComponent]:
-    if not layers:
-        return []
-    hidden, experts = int(config["hidden_size"]), int(config[moe.experts])
-    intermediate = int(config[moe.intermediate])
-    matrices = 3 if arch.gated_mlp else 2
-    parts = [
-        WeightComponent(
-            name="experts",
-            kind=WeightKind.EXPERTS,
-            params=experts * matrices * hidden * intermediate,
-            layers=layers,
-            shard=Shard.EXPERTS,
-            split_size=intermediate,
-            split_multiple=moe.rank_multiple,
-        ),
-        replace(_norm("router", hidden * experts, layers), dtype_bytes=moe.router_bytes),
-    ]
-    if moe.router_bias:
-        parts.append(_norm("router_bias", experts, layers))
-    if moe.correction_bias:
-        # FP32 whatever the model's dtype (vllm/model_executor/models/deepseek_v2.py).
-        parts.append(replace(_norm("correction_bias", experts, layers), dtype_bytes=4))
-    if moe.expert_bias:
-        parts.append(
-            WeightComponent(
-                name="expert_bias",
-                kind=WeightKind.NORM,
-                params=experts * ((matrices - 1) * intermediate + hidden),
-                layers=layers,
-                shard=Shard.EXPERTS,
-                linear=False,
-            )
-        )
-    shared = _shared_intermediate(moe, config, intermediate)
-    if shared:
-        parts.append(
-            WeightComponent(
-                name="shared_experts",
-                kind=WeightKind.MLP,
-                params=matrices * hidden * shared,
-                layers=layers,
-            )
-        )
-    if moe.shared_gate:
-        parts.append(_norm("shared_gate", hidden, layers))
-    return parts
-
-
-def _shared_intermediate(moe: Moe, config: dict[str, Any], routed: int) -> int:
-    if moe.shared_intermediate:
-        return int(config.get(moe.shared_intermediate) or 0)
-    number = int(config.get(moe.shared_count) or 0) if moe.shared_count else moe.shared_count_fixed
-    return number * routed
-
-
-def _sparse_layers(moe: Moe, config: dict[str, Any], count: int) -> tuple[int, ...]:
-    if not config.get(moe.experts):
-        raise NotModelledError(
-            f"config.json has no {moe.experts}, which this architecture's experts need",
-            fix="check the config.json; a dense variant of this architecture is not known",
-        )
-    first = int(config.get(moe.dense_first) or 0) if moe.dense_first else 0
-    step = int(config.get(moe.sparse_step) or 1) if moe.sparse_step else 1
-    dense = set(config.get(moe.dense_list) or ()) if moe.dense_list else set()
-    # Qwen and Llama 4 count (i + 1) % step, DeepSeek i % step; with a step of 1 they agree, and
-    # no published DeepSeek-type config has another.
-    return tuple(i for i in range(first, count) if i not in dense and (i + 1) % step == 0)

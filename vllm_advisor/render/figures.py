@@ -17,6 +17,8 @@ def figures_dict(figures: InstanceFigures, configured: int) -> dict[str, Any]:
     Returns:
         JSON types. ``memory`` is in bytes of one GPU (the fullest rank), ``None`` when no GPU was
         needed to answer. ``max_model_len.fits`` is the longest request that would start.
+        ``headroom`` is false
+        where the fitted overheads may miss by more than is left beside one request.
     """
     capacity = figures.capacity
     return {
@@ -27,7 +29,9 @@ def figures_dict(figures: InstanceFigures, configured: int) -> dict[str, Any]:
             "derived_limit": figures.derived_max_model_len,
             "fits": capacity.estimated_max_model_len,
         },
-        "fits": capacity.fits,
+        "fits": figures.starts,
+        "refusal": figures.refusal or None,
+        "headroom": figures.headroom,
         "attention_backend": figures.attention_backend,
         "confidence": str(figures.confidence),
         "assumptions": [

@@ -66,10 +66,10 @@ def print_kv_cache(page: Page, figures: Mapping[str, Any]) -> None:
 
     Args:
         page: where to print.
-        figures: a dict with ``kv_cache``, ``max_model_len``, ``fits`` and ``memory``.
+        figures: a dict with ``kv_cache``, ``max_model_len``, ``fits`` and ``refusal``.
     """
     cache, length = figures["kv_cache"], figures["max_model_len"]
-    if figures.get("fits", True):
+    if figures["fits"]:
         page.text(
             f"GPU KV cache size: {cache['tokens']:,} tokens, Maximum concurrency for "
             f"{length['configured']:,} tokens per request: ",
@@ -77,15 +77,4 @@ def print_kv_cache(page: Page, figures: Mapping[str, Any]) -> None:
             indent=2,
         )
         return
-    memory, longest = figures.get("memory"), length["fits"]
-    left = ""
-    if memory:
-        has = memory["kv_cache"] > 0
-        left = f", {size(memory['kv_cache'])} are left" if has else ", nothing is left for it"
-    fit = f"the longest that starts has {longest:,} tokens" if longest > 0 else "no length starts"
-    page.text(
-        ("vLLM would refuse to start: ", "red"),
-        f"one request of {length['configured']:,} tokens needs {size(cache['request_bytes'])} "
-        f"of KV cache{left}; {fit}",
-        indent=2,
-    )
+    page.text(("vLLM would refuse to start: ", "red"), figures["refusal"], indent=2)

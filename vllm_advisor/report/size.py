@@ -9,6 +9,11 @@ from vllm_advisor.report.console import Page
 from vllm_advisor.report.memory import print_kv_cache, print_memory
 from vllm_advisor.report.values import number, print_rows, setting, size
 
+_VERDICTS = {
+    "fits": ("fits", "bold green"),
+    "no_headroom": ("starts, but without headroom", "bold yellow"),
+    "refused": ("does not start", "bold red"),
+}
 _EXTRA = (
     ("training", "Training"),
     ("retention", "What stays in the KV cache"),
@@ -24,10 +29,10 @@ def print_size(report: Mapping[str, Any]) -> None:
     """
     page = Page()
     gpu = _gpu(report.get("gpu"))
-    fits = report["fits"]
+    verdict, style = _VERDICTS.get(report["verdict"], (str(report["verdict"]), "bold"))
     page.text(
         (f"{report['model']}{f' on {gpu}' if gpu else ''}: ", "bold"),
-        ("fits", "bold green") if fits else ("does not fit", "bold red"),
+        (verdict, style),
         (f", confidence {report['confidence']}", "bold"),
     )
     given = "  ".join(f"{dest}={setting(v)}" for dest, v in report["engine_args"].items())
@@ -37,6 +42,7 @@ def print_size(report: Mapping[str, Any]) -> None:
         print_memory(page, report["memory"])
     print_kv_cache(page, report)
     _print_cache(page, report)
+    _print_changes(page, report["changes"])
     for key, title in _EXTRA:
         if report.get(key):
             page.heading(title)
@@ -70,6 +76,21 @@ def _print_cache(page: Page, report: Mapping[str, Any]) -> None:
     if cache["groups"]:
         page.heading("KV cache groups")
         print_rows(page, cache["groups"])
+
+
+def _print_changes(page: Page, changes: Sequence[Mapping[str, Any]]) -> None:
+    """Single changes that make it start, or make it hold more; each was sized again."""
+    if not changes:
+        return
+    page.heading("What would help")
+    for change in changes:
+        page.text(
+            (f"{change['flags']}: ", "bold"),
+            f"{number(change['tokens'])} tokens, {change['max_concurrency']:.2f}x; "
+            f"costs {change['costs']}",
+            indent=2,
+            bullet="- ",
+        )
 
 
 def _print_assumptions(page: Page, assumptions: Sequence[Any]) -> None:

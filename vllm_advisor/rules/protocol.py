@@ -12,7 +12,7 @@ from typing import Literal
 
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.parse.serve_command import ParsedCommand
-from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.engine import EngineArgs, EngineFacts

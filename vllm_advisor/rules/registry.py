@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 import vllm_advisor.rules as package
 from vllm_advisor.errors import InputError, UnknownFactError
 from vllm_advisor.rules.protocol import Fault, Rule, Subject
-from vllm_advisor.sizing.instance import InstanceSettings
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.finding import Finding, NotChecked
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 

@@ -160,13 +160,22 @@ def kv_read_bytes(model: ModelFacts, context_tokens: int, *, element_bytes: int)
     return total
 
 
+_COUNTED = (
+    KVCacheSpecKind.FULL_ATTENTION,
+    KVCacheSpecKind.SLIDING_WINDOW,
+    KVCacheSpecKind.CHUNKED_LOCAL_ATTENTION,
+    KVCacheSpecKind.MLA_ATTENTION,
+)
+
+
 def _specs(model: ModelFacts) -> tuple[KVCacheSpec, ...]:
-    specs = tuple(spec for spec in model.kv_cache if spec is not None)
-    if len(specs) != len(model.kv_cache):
-        # Such a layer may have no attention at all or read another layer's cache.
+    specs = model.cache_specs
+    known = all(spec.kind in _COUNTED and spec.content_bytes is None for spec in specs)
+    if len(specs) != len(model.kv_cache) or not known:
+        # Recurrent, sparse and compressed layers, and layers that read another one's cache.
         raise NotModelledError(
-            f"{model.model_id} has layers without a KV cache of their own; what they attend to is "
-            "not known",
+            f"{model.model_id} has layers without a plain KV cache of their own; what they attend "
+            "to is not counted",
             fix=_FIX,
         )
     return specs

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from vllm_advisor.sizing.cache_dtype import FULL_PRECISION_EDGES, is_turboquant
 from vllm_advisor.sizing.kv_cache import (
-    Group,
+    MAMBA,
     KVCacheSettings,
-    blocks_per_request,
+    aligned_block_size,
+    layer_page,
+    stage_layers,
+)
+from vllm_advisor.sizing.kv_groups import (
+    Cached,
+    Group,
     bytes_per_block,
     bytes_per_token,
     group_layers,
-    layer_page,
-    stage_layers,
     tokens_line,
 )
 from vllm_advisor.types.model import KVCacheSpec
@@ -23,12 +30,44 @@ class CacheLayout:
     Built once, asked often: a plan tries many budgets on one layout.
     """
 
-    def __init__(self, specs: tuple[KVCacheSpec | None, ...], settings: KVCacheSettings) -> None:
-        pages = tuple(None if s is None else layer_page(s, settings) for s in specs)
+    def __init__(
+        self, layers: tuple[tuple[KVCacheSpec, ...], ...], settings: KVCacheSettings
+    ) -> None:
         self.settings = settings
-        self.groups: tuple[Group, ...] = group_layers(pages, hybrid_manager=settings.hybrid_manager)
-        stages = stage_layers(len(specs), settings.pipeline_parallel_size)
-        self.stage_block_bytes = tuple(bytes_per_block(self.groups, s) for s in stages)
+        self.block_size = aligned_block_size(tuple(s for of in layers for s in of), settings)
+        self.groups: tuple[Group, ...] = group_layers(self._caches(layers), settings)
+        self.stage_block_bytes = (
+            tuple(
+                bytes_per_block(self.groups, stage, block_outermost=settings.block_outermost)
+                for stage in stage_layers(len(layers), settings.pipeline_parallel_size)
+            )
+            if self.groups
+            else (0,)
+        )
+
+    def _caches(self, layers: tuple[tuple[KVCacheSpec, ...], ...]) -> tuple[Cached, ...]:
+        """One page per cache; TurboQuant leaves the outer layers of dense models in 16 bits."""
+        plain = replace(self.settings, cache_dtype="auto")
+        hybrid = any(s.kind is MAMBA for of in layers for s in of)
+        edges = FULL_PRECISION_EDGES if is_turboquant(self.settings.cache_dtype) else 0
+        last = len(layers) - edges
+        return tuple(
+            (
+                index,
+                layer_page(
+                    spec,
+                    plain if edges and not hybrid and not edges <= index < last else self.settings,
+                    self.block_size,
+                ),
+            )
+            for index, of in enumerate(layers)
+            for spec in of
+        )
+
+    @property
+    def recurrent(self) -> bool:
+        """Some layers keep states, of which every running sequence needs one block."""
+        return any(g.page.kind is MAMBA for g in self.groups)
 
     @property
     def block_bytes(self) -> int:
@@ -37,29 +76,38 @@ class CacheLayout:
 
     def request_blocks(self, length: int | None = None) -> int:
         """Blocks a request of ``length`` tokens takes over all groups."""
-        return sum(blocks_per_request(g, self.settings, length) for g in self.groups)
+        return sum(g.blocks(self.settings, length) for g in self.groups)
 
-    def admits(self, available_bytes: int, length: int) -> bool:
+    def admits(self, available_bytes: int, length: int, *, block_bytes: int | None = None) -> bool:
         """vLLM's start-up check: the request and one spare (null) block have to fit.
 
-        Source: vllm/v1/core/kv_cache_planning.py#_check_enough_kv_cache_memory.
+        ``block_bytes`` asks for one stage only; else the fullest decides. Source:
+        vllm/v1/core/kv_cache_planning.py#_check_enough_kv_cache_memory.
         """
-        return all(
-            b * (self.request_blocks(length) + 1) <= available_bytes for b in self.stage_block_bytes
-        )
+        return (block_bytes or self.block_bytes) * (
+            self.request_blocks(length) + 1
+        ) <= available_bytes
 
-    def longest(self, available_bytes: int, upper: int) -> int:
+    def longest(self, available_bytes: int, upper: int, *, block_bytes: int | None = None) -> int:
         """Longest request that would start, up to ``upper``; 0 if not even one token does."""
-        if self.admits(available_bytes, upper):
+        if self.admits(available_bytes, upper, block_bytes=block_bytes):
             return upper
         low, high = 0, upper  # admits(low) or low == 0; not admits(high)
         while high - low > 1:
             middle = (low + high) // 2
-            if self.admits(available_bytes, middle):
+            if self.admits(available_bytes, middle, block_bytes=block_bytes):
                 low = middle
             else:
                 high = middle
         return low
+
+    def refusing_stage(self, available_bytes: int) -> int | None:
+        """Bytes per block of the first stage that refuses max_model_len: vLLM names its figures."""
+        length = self.settings.max_model_len
+        stages = self.stage_block_bytes
+        return next(
+            (b for b in stages if not self.admits(available_bytes, length, block_bytes=b)), None
+        )
 
     def capacity(self, available_bytes: int, *, longest_asked: int | None = None) -> Capacity:
         """Everything vLLM prints about ``available_bytes`` of KV cache per rank."""
@@ -69,26 +117,29 @@ class CacheLayout:
         per_request = self.request_blocks()
         tokens, concurrency = tokens_line(num_blocks, per_request, settings.max_model_len)
         upper = max(settings.max_model_len, longest_asked or 0)
+        refusing = self.refusing_stage(available_bytes)
+        if refusing is not None:
+            upper = settings.max_model_len
         return Capacity(
             available_bytes=available_bytes,
             max_model_len=settings.max_model_len,
             num_gpu_blocks=num_blocks,
-            block_size=settings.block_size,
+            block_size=self.block_size,
             bytes_per_block=self.block_bytes,
             blocks_per_request=per_request,
             tokens=tokens,
             max_concurrency=concurrency,
             bytes_per_token=bytes_per_token(self.groups, settings.decode_context_parallel_size),
-            request_bytes=self.block_bytes * per_request,
-            fits=self.admits(available_bytes, settings.max_model_len),
-            estimated_max_model_len=self.longest(available_bytes, upper),
+            request_bytes=(refusing or self.block_bytes) * per_request,
+            fits=refusing is None,
+            estimated_max_model_len=self.longest(available_bytes, upper, block_bytes=refusing),
             groups=tuple(
                 KVCacheGroup(
                     kind=g.page.kind.value,
-                    num_layers=len(g.layers),
+                    num_layers=len(g.members),
                     block_size=g.page.block_size,
-                    page_size_bytes=g.page.page_bytes,
-                    blocks_per_request=blocks_per_request(g, settings),
+                    page_size_bytes=g.page_bytes if g.is_uniform else g.page.page_bytes,
+                    blocks_per_request=g.blocks(settings),
                     window=g.page.window,
                 )
                 for g in self.groups

@@ -1,41 +1,40 @@
-"""KV cache pages, groups and blocks per request, as vLLM 0.32/0.33 builds them.
+"""Pages of a layer's cache and the blocks a request takes, as vLLM 0.32/0.33 computes them.
 
 Knows layers, not models: the caller says what each layer keeps. Sources are files of the vLLM
-0.33.0 package. No layer kind is guessed; kinds that are not listed here are refused upstream.
+0.33.0 package, mostly vllm/v1/kv_cache_interface.py.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
-from vllm_advisor.errors import InfeasibleError, NotModelledError
-from vllm_advisor.types.model import KVCacheSpec, KVCacheSpecKind
-from vllm_advisor.units import ceil_div
+from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.sizing.cache_dtype import head_bytes, latent_bytes
+from vllm_advisor.types.model import KVCacheSpec, KVCacheSpecKind, RecurrentState, StateKind
+from vllm_advisor.units import ceil_div, round_up
 
 FULL = KVCacheSpecKind.FULL_ATTENTION
 SLIDING = KVCacheSpecKind.SLIDING_WINDOW
 CHUNKED = KVCacheSpecKind.CHUNKED_LOCAL_ATTENTION
 MLA = KVCacheSpecKind.MLA_ATTENTION
+SLIDING_MLA = KVCacheSpecKind.SLIDING_WINDOW_MLA
+MAMBA = KVCacheSpecKind.MAMBA
+WINDOWED = (SLIDING, SLIDING_MLA, CHUNKED)
 
-# Bytes of one cached element (vllm/utils/torch_utils.py#STR_DTYPE_TO_TORCH_DTYPE).
-_ELEMENT_BYTES = {
-    "bfloat16": 2,
-    "float16": 2,
-    "fp8": 1,
-    "fp8_e4m3": 1,
-    "fp8_e5m2": 1,
-    "fp8_inc": 1,
-}
+_MLA_HYBRID_ALIGNMENT = 128  # vllm/platforms/interface.py#_align_hybrid_block_size
+_GDN_CHUNK = 64  # FlashInfer's gated-delta-net prefill checkpoints on its chunks
+_KDA_CHUNK = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVCacheSettings:
-    """What of the engine's arguments changes the KV cache.
+    """What of the engine's arguments and the GPU changes the KV cache.
 
-    ``in_flight_tokens`` are the tokens scheduled but not yet settled: concurrent batches times
-    ``max_num_batched_tokens`` (vllm/config/vllm.py#max_in_flight_tokens); windows keep them.
+    ``block_size`` is what the backend (or ``--block-size``) asks for, before it is aligned with
+    recurrent states. ``in_flight_tokens`` are the tokens scheduled but not yet settled: concurrent
+    batches times ``max_num_batched_tokens``; windows keep them. ``capability`` is the compute
+    capability x 10.
     """
 
     cache_dtype: str
@@ -47,45 +46,28 @@ class KVCacheSettings:
     pipeline_parallel_size: int = 1
     decode_context_parallel_size: int = 1
     hybrid_manager: bool = True
+    prefix_caching: bool = True
+    capability: int = 90
+    sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format
+    block_outermost: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPage:
-    """One layer's cache on one rank: equal values share a block table."""
+    """One cache of one layer on one rank; equal pages share a block table.
+
+    ``page_bytes`` is the size of one block. ``layout`` tells caches apart that have equal pages by
+    chance (heads, head sizes, entry format). ``states`` is the blocks a request takes of a
+    recurrent layer.
+    """
 
     kind: KVCacheSpecKind
     window: int | None
     block_size: int
-    page_bytes: int  # bytes of one block
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Layers (by index) that use one block table; ``page`` is their common page.
-
-    In a uniform group pages differ in size: ``page_bytes`` then maps each layer.
-    """
-
-    page: LayerPage
-    layers: tuple[int, ...]
-    page_bytes: tuple[int, ...]
-
-
-def element_bytes(cache_dtype: str, model_dtype_bytes: int) -> int:
-    """Bytes of one cached element for a ``--kv-cache-dtype``; ``auto`` is the model's dtype.
-
-    Raises:
-        NotModelledError: a format whose layout is not a plain element size.
-    """
-    if cache_dtype == "auto":
-        return model_dtype_bytes
-    if cache_dtype not in _ELEMENT_BYTES:
-        raise NotModelledError(
-            f"the KV cache layout of --kv-cache-dtype {cache_dtype} is not modelled",
-            where="--kv-cache-dtype",
-            fix=f"one of auto, {', '.join(sorted(_ELEMENT_BYTES))}",
-        )
-    return _ELEMENT_BYTES[cache_dtype]
+    page_bytes: int
+    layout: tuple[int, ...] = ()
+    states: int = 0
+    alignment: int = 1
 
 
 def kv_heads_per_rank(num_kv_heads: int, tensor_parallel_size: int) -> int:
@@ -106,69 +88,140 @@ def kv_heads_per_rank(num_kv_heads: int, tensor_parallel_size: int) -> int:
     return max(1, num_kv_heads // tensor_parallel_size)
 
 
-def layer_page(spec: KVCacheSpec, settings: KVCacheSettings) -> LayerPage:
-    """Page of one layer: block_size x heads x (head_size + head_size_v) x element bytes.
+def state_bytes(state: RecurrentState, tensor_parallel_size: int) -> int:
+    """Bytes of one recurrent state on one rank.
 
-    MLA keeps one vector per token on every rank. Source:
-    vllm/v1/kv_cache_interface.py#AttentionSpec, #MLAAttentionSpec.
+    Source: vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator.
     """
-    size = element_bytes(settings.cache_dtype, settings.model_dtype_bytes)
-    if spec.kind is MLA:
-        heads, content = 1, spec.head_size
-    else:
-        heads = kv_heads_per_rank(spec.num_kv_heads, settings.tensor_parallel_size)
-        content = spec.head_size + spec.head_size_v
+    tp = tensor_parallel_size
+    groups = state.num_groups if state.num_groups % tp == 0 else tp
+    channels = ceil_div(state.conv_channels + 2 * groups * state.group_size, tp)
+    conv = state.conv_rows * channels * state.conv_bytes
+    return conv + ceil_div(state.elements, tp) * state.element_bytes
+
+
+def checkpoints(state: RecurrentState, capability: int) -> tuple[int, int]:
+    """Extra blocks a prefix-cached state keeps for its checkpoint, and their alignment in tokens.
+
+    Mamba2 and KDA keep one; a gated delta net where FlashInfer's prefill kernel is taken (compute
+    capability 9.0 and 10.x, key heads of 128). Source: vllm/model_executor/layers/mamba/
+    mamba_mixer2.py, vllm/model_executor/layers/mamba/gdn/*.py#num_prefill_checkpoint_blocks.
+    """
+    if state.kind is StateKind.MAMBA2:
+        return 1, 1
+    if state.kind is StateKind.KDA:
+        return 1, _KDA_CHUNK
+    flashinfer = capability == 90 or 100 <= capability < 110
+    if state.kind is StateKind.GATED_DELTA_NET and flashinfer and state.key_head_dim == 128:
+        return 1, _GDN_CHUNK
+    return 0, 1
+
+
+def token_bytes(spec: KVCacheSpec, settings: KVCacheSettings) -> int:
+    """Bytes of one cached entry of a layer on one rank."""
+    if spec.content_bytes is not None:
+        return spec.content_bytes
+    if spec.kind in (MLA, SLIDING_MLA):
+        return latent_bytes(
+            settings.cache_dtype,
+            spec.head_size,
+            settings.model_dtype_bytes,
+            sparse_format=settings.sparse_format if spec.sparse else None,
+        )
+    heads = kv_heads_per_rank(spec.num_kv_heads, settings.tensor_parallel_size)
+    one = head_bytes(
+        settings.cache_dtype, spec.head_size, spec.head_size_v, settings.model_dtype_bytes
+    )
+    return heads * one
+
+
+def aligned_block_size(specs: tuple[KVCacheSpec, ...], settings: KVCacheSettings) -> int:
+    """Attention block size once recurrent states are taken into account.
+
+    The block grows until an attention page is as large as a state, in steps of the backend's block
+    (128 for MLA) and of the prefill checkpoints when states are prefix-cached. Source:
+    vllm/platforms/interface.py#_align_hybrid_block_size.
+    """
+    states = [s.state for s in specs if s.state is not None]
+    attention = [s for s in specs if s.kind is not MAMBA]
+    if not states or not attention:
+        return settings.block_size
+    state_page = max(state_bytes(s, settings.tensor_parallel_size) for s in states)
+    one = token_bytes(attention[0], settings)
+    step = settings.block_size
+    if attention[0].kind is MLA:
+        step = max(step, _MLA_HYBRID_ALIGNMENT)
+    if settings.prefix_caching:
+        step = math.lcm(step, *(checkpoints(s, settings.capability)[1] for s in states))
+    return max(settings.block_size, step * ceil_div(state_page, step * one))
+
+
+def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) -> LayerPage:
+    """The page of one layer: entries of a block x bytes of an entry.
+
+    Args:
+        spec: what the layer keeps.
+        settings: engine and GPU.
+        block_size: the aligned attention block size.
+    """
+    if spec.state is not None:
+        page = state_bytes(spec.state, settings.tensor_parallel_size)
+        cached = settings.prefix_caching
+        extra = checkpoints(spec.state, settings.capability)[0]
+        return LayerPage(
+            kind=MAMBA,
+            window=None,
+            block_size=block_size if cached else settings.max_model_len,
+            page_bytes=page,
+            states=2 + extra if cached else 1,
+            layout=(page,),
+        )
+    block = spec.block_size or block_size
+    entry = token_bytes(spec, settings)
+    content = block // spec.tokens_per_entry * entry
+    if not content:
+        raise InfeasibleError(
+            f"block_size {block} is below the {spec.tokens_per_entry} tokens that this model keeps "
+            "in one entry",
+            where="--block-size",
+            fix="leave --block-size out",
+        )
     return LayerPage(
         kind=spec.kind,
         window=spec.window,
-        block_size=settings.block_size,
-        page_bytes=settings.block_size * heads * content * size,
+        block_size=block,
+        page_bytes=round_up(content, spec.alignment),
+        layout=(spec.num_kv_heads, spec.head_size, spec.head_size_v, spec.tokens_per_entry, entry),
+        alignment=spec.alignment,
     )
 
 
-def group_layers(pages: tuple[LayerPage | None, ...], *, hybrid_manager: bool) -> tuple[Group, ...]:
-    """Groups of layers as vllm/v1/core/kv_cache_planning.py#get_kv_cache_groups makes them.
-
-    Args:
-        pages: one per layer; ``None`` for a layer that keeps nothing.
-        hybrid_manager: False promotes windows to full attention, as
-            ``--disable-hybrid-kv-cache-manager`` does.
-    """
-    kept = [(i, p) for i, p in enumerate(pages) if p is not None]
-    if not kept:
-        return ()
-    if not hybrid_manager and len({p.kind for _, p in kept}) > 1:
-        kept = [
-            (i, replace(p, kind=FULL, window=None) if p.kind in (SLIDING, CHUNKED) else p)
-            for i, p in kept
-        ]
-    if len({(p.kind, p.window) for _, p in kept}) == 1:
-        return (_group(kept),)  # one type; pages of different size make a uniform group
-    largest = max(p.page_bytes for _, p in kept)
-    kept = [(i, _unify(p, largest)) for i, p in kept]
-    by_type: dict[LayerPage, list[tuple[int, LayerPage]]] = {}
-    for index, page in kept:
-        by_type.setdefault(page, []).append((index, page))
-    counts = [len(layers) for layers in by_type.values()]
-    # vllm/v1/core/kv_cache_planning.py: near-equal types are padded up instead of split.
-    size = max(counts) if max(counts) * 2 < min(counts) * 3 else min(counts)
-    groups = []
-    for layers in by_type.values():
-        number = ceil_div(len(layers), size)
-        groups += [_group(layers[start::number]) for start in range(number)]
-    return tuple(groups)
+def without_window(spec: KVCacheSpec) -> KVCacheSpec:
+    """A windowed layer as full attention (``--disable-sliding-window``)."""
+    return replace(spec, kind=FULL, window=None) if spec.kind is SLIDING else spec
 
 
-def blocks_per_request(group: Group, settings: KVCacheSettings, length: int | None = None) -> int:
-    """Blocks that one request of ``length`` tokens (default max_model_len) takes in a group.
+def promoted(page: LayerPage) -> LayerPage:
+    """A windowed page as full attention, as ``--disable-hybrid-kv-cache-manager`` takes it."""
+    if page.kind is SLIDING_MLA:
+        return replace(page, kind=MLA, window=None)
+    if page.kind in WINDOWED:
+        return replace(page, kind=FULL, window=None)
+    return page
+
+
+def page_blocks(page: LayerPage, settings: KVCacheSettings, length: int | None = None) -> int:
+    """Blocks one request of ``length`` tokens (default max_model_len) takes of a layer.
 
     Full and MLA: ceil(ceil(L / dcp) / block). Sliding: ceil(min(W - 1 + in flight, L) / block) + 1,
     the extra block because a window may start inside one. Chunked: ceil(min(chunk + in flight, L)
-    / block). Source: vllm/v1/kv_cache_interface.py#max_memory_usage_bytes of each spec.
+    / block). Recurrent: a fixed number of states. Source:
+    vllm/v1/kv_cache_interface.py#max_memory_usage_bytes of each spec.
     """
     tokens = settings.max_model_len if length is None else length
-    page = group.page
-    if page.kind is SLIDING:
+    if page.kind is MAMBA:
+        return page.states
+    if page.kind in (SLIDING, SLIDING_MLA):
         kept = min((page.window or 0) - 1 + settings.in_flight_tokens, tokens)
         return ceil_div(kept, page.block_size) + 1
     if page.kind is CHUNKED:
@@ -187,52 +240,3 @@ def stage_layers(num_layers: int, stages: int) -> tuple[range, ...]:
         sizes[-(extra + 2)] += 1
     starts = [sum(sizes[:i]) for i in range(stages)]
     return tuple(range(start, start + size) for start, size in zip(starts, sizes, strict=True))
-
-
-def bytes_per_block(groups: tuple[Group, ...], layers: range) -> int:
-    """Bytes one block id takes on a stage: the fullest group's layers there, summed."""
-    return max(
-        sum(b for i, b in zip(g.layers, g.page_bytes, strict=True) if i in layers) for g in groups
-    )
-
-
-def tokens_line(num_blocks: int, per_request: int, max_model_len: int) -> tuple[int, float]:
-    """vLLM's log line: (KV cache tokens, maximum concurrency).
-
-    tokens = int(num_blocks / blocks per request x max_model_len), computed in floating point as
-    vllm/v1/core/kv_cache_utils.py#get_kv_cache_capacity does, so that even rounding is equal.
-    """
-    concurrency = num_blocks / per_request
-    return int(concurrency * max_model_len), concurrency
-
-
-def bytes_per_token(groups: tuple[Group, ...], dcp: int) -> int | None:
-    """Bytes per token and rank where that is a constant (full and MLA layers only), else None."""
-    if any(g.page.kind in (SLIDING, CHUNKED) for g in groups) or not groups:
-        return None
-    pages = [Fraction(sum(g.page_bytes), g.page.block_size * dcp) for g in groups]
-    return math.ceil(sum(pages, Fraction(0)))
-
-
-def _group(layers: list[tuple[int, LayerPage]]) -> Group:
-    return Group(
-        page=layers[0][1],
-        layers=tuple(i for i, _ in layers),
-        page_bytes=tuple(p.page_bytes for _, p in layers),
-    )
-
-
-def _unify(page: LayerPage, largest: int) -> LayerPage:
-    """Bring a smaller page to the largest: longer blocks if they divide, else padding.
-
-    Source: vllm/v1/core/kv_cache_planning.py#unify_kv_cache_spec_page_size.
-    """
-    if page.page_bytes == largest:
-        return page
-    ratio, rest = divmod(largest, page.page_bytes)
-    if rest:
-        raise NotModelledError(
-            f"KV cache pages of {page.page_bytes} and {largest} bytes do not divide each other",
-            fix="this mix of layers is not modelled; take the figures from vLLM's start-up log",
-        )
-    return replace(page, block_size=page.block_size * ratio, page_bytes=largest)

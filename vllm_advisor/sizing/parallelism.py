@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank
 from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
+
+_SMALLEST_REFINED_BLOCK = 32
 
 
 def check_parallelism(
@@ -18,6 +22,7 @@ def check_parallelism(
     """Raise what vLLM would raise for these sizes.
 
     Sources: vllm/config/model.py#verify_with_parallel_config, vllm/config/parallel.py,
+    vllm/model_executor/layers/mamba/mamba_mixer2.py,
     vllm/model_executor/layers/quantization/utils/fp8_utils.py#validate_fp8_block_shape.
 
     Raises:
@@ -42,25 +47,69 @@ def check_parallelism(
             where="--pipeline-parallel-size",
             fix="fewer stages than layers",
         )
+    groups = {s.state.num_groups for s in model.cache_specs if s.state is not None}
+    undivided = [n for n in groups if n > 1 and n % tp]
+    if undivided:
+        raise InfeasibleError(
+            f"If tensor parallel world size ({tp}) does not divide num_groups ({undivided[0]}), "
+            "then num_groups must equal 1.",
+            where="--tensor-parallel-size",
+            fix=f"a divisor of {undivided[0]}",
+        )
+    if pipeline_parallel_size > 1 and model.kv_sharing:
+        raise InfeasibleError(
+            f"{model.architecture} shares KV caches between layers, and pipeline parallelism puts "
+            "them on different ranks",
+            where="--pipeline-parallel-size",
+            fix="--pipeline-parallel-size 1",
+        )
     _check_block_scales(model, tp, expert_parallel=expert_parallel)
     _check_dcp(model, tp, dcp)
+
+
+def check_one_node(ranks: int, gpus: int, *, spread: bool) -> None:
+    """Raise what vLLM raises when one node has fewer GPUs than the instance has ranks.
+
+    Args:
+        ranks: tensor x pipeline parallel size.
+        gpus: GPUs of one node.
+        spread: the command says how to reach other nodes (Ray, ``--nnodes``).
+
+    Raises:
+        InfeasibleError: vLLM refuses to start (vllm/config/parallel.py).
+    """
+    if ranks > gpus and not spread:
+        raise InfeasibleError(
+            f"World size ({ranks}) is larger than the number of available GPUs ({gpus}) in this "
+            "node.",
+            where="--tensor-parallel-size",
+            fix="--nnodes with --node-rank and --master-addr, or "
+            "--distributed-executor-backend ray",
+        )
 
 
 def _check_block_scales(model: ModelFacts, tp: int, *, expert_parallel: bool) -> None:
     block = model.quantization.weight_block if model.quantization else None
     if block is None:
         return
-    sizes = {"intermediate_size": model.intermediate_size}
+    if model.moe_intermediate_size and expert_parallel:
+        return
+    name, size = "intermediate_size", model.intermediate_size
     if model.moe_intermediate_size:
-        sizes = {} if expert_parallel else {"moe_intermediate_size": model.moe_intermediate_size}
-    for name, size in sizes.items():
-        if size % tp or (size // tp) % block[0]:
-            raise InfeasibleError(
-                f"{name} {size} over tensor_parallel_size {tp} is not a multiple of the weight "
-                f"quantization block {block[0]}",
-                where="--tensor-parallel-size",
-                fix="a smaller tensor_parallel_size, or --enable-expert-parallel for experts",
-            )
+        name, size = "moe_intermediate_size", model.moe_intermediate_size
+    share, rest = divmod(size, tp)
+    if not rest and share % block[0] == 0:
+        return
+    # Scales of experts can be refined to smaller blocks (fused_moe/oracle/fp8.py, since 0.32).
+    refined = math.gcd(*block, share, model.hidden_size)
+    if model.moe_intermediate_size and not rest and refined >= _SMALLEST_REFINED_BLOCK:
+        return
+    raise InfeasibleError(
+        f"{name} {size} over tensor_parallel_size {tp} is not a multiple of the weight "
+        f"quantization block {block[0]}",
+        where="--tensor-parallel-size",
+        fix="a smaller tensor_parallel_size, or --enable-expert-parallel for experts",
+    )
 
 
 def _check_dcp(model: ModelFacts, tp: int, dcp: int) -> None:
@@ -71,9 +120,7 @@ def _check_dcp(model: ModelFacts, tp: int, dcp: int) -> None:
         raise InfeasibleError(f"tp_size={tp} must be divisible by dcp_size={dcp}.", where=where)
     if model.uses_mla:
         return
-    windowed = any(
-        s is not None and s.kind is not KVCacheSpecKind.FULL_ATTENTION for s in model.kv_cache
-    )
+    windowed = any(s.kind is not KVCacheSpecKind.FULL_ATTENTION for s in model.cache_specs)
     if windowed:
         raise InfeasibleError(
             "decode context parallelism does not shard sliding-window layers", where=where

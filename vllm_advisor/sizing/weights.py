@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,13 +12,35 @@ from vllm_advisor.types.model import (
     QuantizationFacts,
     Shard,
     WeightComponent,
+    WeightKind,
 )
 from vllm_advisor.units import ceil_div, round_up
 
 _VOCAB_PADDING = 64  # vllm/model_executor/layers/vocab_parallel_embedding.py#DEFAULT_VOCAB_PADDING
 _MISMATCH = Fraction(5, 100)  # above this, computed and known weights are told apart aloud
+_TOLERANCE = Fraction(1, 100)  # computed weights may exceed the known ones by this
 
 ONLINE_FP8 = QuantizationFacts(method="fp8", bits=8)  # --quantization fp8 on 16-bit weights
+
+
+# vllm/model_executor/layers/fused_moe/oracle/mxfp4.py: Hopper's Triton kernels take the model's
+# own padding, Marlin and TRT-LLM these multiples of a rank's intermediate and of the hidden size.
+_HOPPER = range(90, 100)
+_MXFP4_MULTIPLES = (128, 256)
+_SMALLEST_BLOCK = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranks:
+    """How the weights are spread."""
+
+    tp: int = 1
+    beyond: int = 1
+    expert_parallel: bool = False
+    capability: int = 90
+
+
+_ONE = _Ranks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,42 +66,51 @@ def weight_bytes(
     tensor_parallel_size: int = 1,
     pipeline_parallel_size: int = 1,
     expert_parallel_ranks: int = 1,
+    expert_parallel: bool = False,
+    capability: int = 90,
     online_quantization: str | None = None,
     language_model_only: bool = False,
 ) -> WeightBytes:
     """Bytes of weights per rank on the fullest pipeline stage.
 
-    A known checkpoint size is the ground truth for the whole. What it has beyond the text model
-    (a vision tower, projectors) is split over TP, as vLLM's encoders are; a shortfall scales the
-    computed rank.
+    A known checkpoint size is the ground truth for the whole. What it has beyond the computed
+    text model of a multimodal one is its encoders, split over TP as vLLM's are, unless they were
+    computed, too; a shortfall scales the computed rank.
 
     Args:
         model: the model.
         tensor_parallel_size: TP.
         pipeline_parallel_size: PP.
-        expert_parallel_ranks: ranks the experts are spread over beyond TP (DP with EP), else 1.
+        expert_parallel_ranks: ranks the experts are spread over beyond TP: DP x PCP.
+        expert_parallel: ranks hold whole experts (``--enable-expert-parallel``).
+        capability: compute capability x 10; MXFP4 kernels pad differently.
         online_quantization: ``fp8`` to quantize 16-bit linear weights while loading.
         language_model_only: leave the vision tower out.
     """
-    quantization = model.quantization
-    if online_quantization is not None and quantization is None:
-        quantization = ONLINE_FP8
-    tp = tensor_parallel_size
+    online = ONLINE_FP8 if online_quantization is not None else None
+    ranks = _Ranks(
+        tp=tensor_parallel_size,
+        beyond=expert_parallel_ranks,
+        expert_parallel=expert_parallel,
+        capability=capability,
+    )
 
     def stage_bytes(layers: range, *, first: bool, last: bool) -> int:
         total = 0
         for part in model.weights.components:
+            if part.kind is WeightKind.VISION and language_model_only:
+                continue
             number = sum(1 for i in part.layers if i in layers) if part.layers else 1
             if not part.layers and not _on_stage(part, first=first, last=last):
                 continue
-            total += number * _part_bytes(part, model, quantization, tp, expert_parallel_ranks)
+            total += number * _part_bytes(part, model, online, ranks)
         return total
 
     stages = stage_layers(model.num_hidden_layers, pipeline_parallel_size)
     ends = len(stages) - 1
     rank = max(stage_bytes(s, first=i == 0, last=i == ends) for i, s in enumerate(stages))
     computed = sum(
-        _part_bytes(p, model, model.quantization, 1, 1) * (len(p.layers) or 1)
+        _part_bytes(p, model, None, _ONE) * (len(p.layers) or 1)
         for p in model.weights.components
         if p.name != "mla_absorbed"
     )
@@ -86,12 +118,15 @@ def weight_bytes(
     if known is None:
         return WeightBytes(rank_bytes=rank, total_bytes=computed, mismatch=None)
     extra = known - computed
-    if extra >= 0:
-        beyond = ceil_div(extra, tp) if model.multimodal and not language_model_only else 0
-        mismatch = 0.0 if model.multimodal else extra / computed
-        return WeightBytes(rank_bytes=rank + beyond, total_bytes=known, mismatch=mismatch)
-    scaled = rank * known // computed
-    return WeightBytes(rank_bytes=scaled, total_bytes=known, mismatch=extra / computed)
+    tower_known = any(p.kind is WeightKind.VISION for p in model.weights.components)
+    if extra >= 0 and model.multimodal and not tower_known:
+        beyond = 0 if language_model_only else ceil_div(extra, ranks.tp)
+        return WeightBytes(rank_bytes=rank + beyond, total_bytes=known, mismatch=0.0)
+    # More on disk than the model is what vLLM leaves unread (draft layers); a little less is the
+    # padding and copies that vLLM adds. Much less is a model that is smaller than we think.
+    if extra < -computed * _TOLERANCE:
+        rank = rank * known // computed
+    return WeightBytes(rank_bytes=rank, total_bytes=known, mismatch=extra / computed)
 
 
 def _on_stage(part: WeightComponent, *, first: bool, last: bool) -> bool:
@@ -99,27 +134,82 @@ def _on_stage(part: WeightComponent, *, first: bool, last: bool) -> bool:
 
 
 def _part_bytes(
-    part: WeightComponent,
-    model: ModelFacts,
-    quantization: QuantizationFacts | None,
-    tp: int,
-    ep: int,
+    part: WeightComponent, model: ModelFacts, online: QuantizationFacts | None, ranks: _Ranks
 ) -> int:
+    share, matrices, other = part.split_size, part.matrices, 1
+    if part.matrices and part.split_size:
+        other = part.params // (part.matrices * part.split_size)
     params = part.params
     if part.shard is Shard.VOCAB:
         width = params // part.rows
-        params = round_up(round_up(part.rows, _VOCAB_PADDING), tp) // tp * width
+        params = round_up(round_up(part.rows, _VOCAB_PADDING), ranks.tp) // ranks.tp * width
+    elif part.kind is WeightKind.VISION and share % ranks.tp:
+        pass  # a tower whose heads TP does not divide is whole on every rank
     elif part.shard is Shard.SPLIT:
-        params = ceil_div(params, tp)
-    elif part.shard is Shard.EXPERTS:
-        params = ceil_div(params, tp * ep)
-        if part.split_multiple > 1 and ep == 1:
-            share = ceil_div(part.split_size, tp)
-            params = params * round_up(share, part.split_multiple) // share
+        params, share = ceil_div(params, ranks.tp), ceil_div(share, ranks.tp)
+        if part.split_multiple > 1:
+            share = round_up(share, part.split_multiple)
+            params = part.params // part.split_size * share
+    elif part.shard in (Shard.EXPERTS, Shard.EXPERTS_WHOLE):
+        stored = part.quantization or model.quantization
+        mxfp4 = stored is not None and stored.method == "mxfp4"
+        params, share, matrices, other = _experts(part, ranks, other, mxfp4=mxfp4)
     elif part.shard is Shard.KV_HEADS:
-        params = params // model.num_key_value_heads
-        params *= kv_heads_per_rank(model.num_key_value_heads, tp)
-    if quantization is None or not part.linear or part.kind in quantization.unquantized:
+        heads = part.kv_heads or model.num_key_value_heads
+        held = kv_heads_per_rank(heads, ranks.tp)
+        params, share = params // heads * held, share // heads * held
+    quantization = part.quantization or model.quantization or online
+    kept = part.quantization is None and quantization and part.kind in quantization.unquantized
+    if quantization is None or not part.linear or kept:
         return params * (part.dtype_bytes or model.dtype_bytes)
-    bits = Fraction(quantization.bits) + Fraction(quantization.scale_bits).limit_denominator(10**6)
-    return int(params * bits / 8)
+    experts = part.shard is Shard.EXPERTS
+    return _quantized_bytes(quantization, params, matrices, share, other, experts=experts)
+
+
+def _experts(
+    part: WeightComponent, ranks: _Ranks, other: int, *, mxfp4: bool
+) -> tuple[int, int, int, int]:
+    """Parameters of one rank: whole experts, or a padded share of each."""
+    spread = ranks.tp * ranks.beyond
+    if ranks.expert_parallel:
+        experts = part.experts or 1
+        held = ceil_div(experts, spread)
+        share, matrices = part.split_size, part.matrices // experts * held
+        params = part.params // experts * held if part.experts else ceil_div(part.params, spread)
+    elif part.shard is Shard.EXPERTS_WHOLE:
+        share, matrices, params = part.split_size, part.matrices, part.params
+    else:
+        share, matrices = ceil_div(part.split_size, spread), part.matrices
+        params = ceil_div(part.params, spread)
+    if part.split_multiple > 1 and matrices:
+        of_share, of_other = (
+            _MXFP4_MULTIPLES
+            if mxfp4 and ranks.capability not in _HOPPER
+            else (part.split_multiple, 1)
+        )
+        # A bias has but one of the two dimensions.
+        share = round_up(share, of_share) if share > 1 else share
+        other = round_up(other, of_other) if other > 1 else other
+        params = matrices * share * other
+    return params, share, matrices, other
+
+
+def _quantized_bytes(
+    quantization: QuantizationFacts,
+    params: int,
+    matrices: int,
+    share: int,
+    other: int,
+    *,
+    experts: bool,
+) -> int:
+    scale = Fraction(quantization.scale_bits).limit_denominator(10**6)
+    if quantization.weight_block and matrices:
+        rows, columns = quantization.weight_block
+        bits = rows * columns * scale
+        if experts and (share % rows or share % columns):
+            # Experts that cut through blocks get smaller ones (fused_moe/oracle/fp8.py).
+            rows = columns = max(math.gcd(rows, columns, share, other), _SMALLEST_BLOCK)
+        blocks = matrices * ceil_div(share, rows) * ceil_div(other, columns)
+        return params * quantization.bits // 8 + int(blocks * bits / 8)
+    return int(params * (quantization.bits + scale) / 8)

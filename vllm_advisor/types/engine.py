@@ -8,6 +8,8 @@ from typing import Any
 
 from vllm_advisor.types.decision import Decision, Location
 
+THIN_SAMPLE = 8  # logs; a family with fewer lowers confidence
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
@@ -110,6 +112,7 @@ class AttentionChoice:
     backend: str
     block_size: int
     source: str
+    sparse_format: int | None = None  # bytes per token of the backend's own FP8 latent
     note: str = ""
 
 
@@ -117,28 +120,40 @@ class AttentionChoice:
 class Overheads:
     """Memory beside weights and cache, fitted to start-up logs of one family of versions.
 
-    activations = ``logits_factor`` x rows x vocabulary x 4 B + ``hidden_factor`` x
-    max_num_batched_tokens x hidden_size x 2 B + ``constant_bytes`` (+ ``moe_bytes``,
-    ``multimodal_bytes``), rows = min(max_num_seqs, max_num_batched_tokens).
-    cuda_graphs = (``graph_base_bytes`` + ``graph_layer_bytes`` x layers + ``graph_moe_bytes``) x
-    captured sizes / ``graph_reference_sizes``.
-    ``graphs_set_aside`` is False where vLLM did not subtract them from the KV cache.
-    ``error_bytes`` is the largest miss of activations over the ``sample`` logs.
+    The terms and their formulas are in ``sizing/overhead.py``; what was fitted, on which logs and
+    how well is in ``profiles/memory/overheads.yaml``. Factors without a unit multiply the bytes of
+    the tensor they are named after. ``graphs_set_aside`` is False where vLLM captured CUDA graphs
+    beyond its budget instead of taking them from the KV cache.
+
+    ``sample`` counts the logs of this family that could be compared, ``error_bytes`` is what KV
+    cache bytes predicted from logged weights miss at most on nine of ten of them.
     """
 
     versions: str
-    logits_factor: float
-    hidden_factor: float
+    logits_factor: float  # FP32 logits of max_num_seqs rows, while the sampler runs
+    hidden_factor: float  # hidden states of max_num_batched_tokens tokens, kept beside the sampler
+    forward_hidden_factor: float  # the same, while the widest layer runs
     constant_bytes: int
-    moe_bytes: int
+    moe_workspace: bool  # the experts' scratch is kept between layers
     multimodal_bytes: int
+    sparse_bytes_per_token: int  # sparse attention, per batched token
+    sampler_state_factor: float  # FP32 logits' size kept for penalties
     non_torch_bytes: int  # one GPU
-    non_torch_parallel_bytes: int  # more than one rank: NCCL and custom all-reduce buffers
+    non_torch_pipeline_bytes: int  # pipeline stages of one GPU each
+    non_torch_pcie_bytes: int  # tensor parallel over PCIe
+    non_torch_nvlink_bytes: int  # tensor parallel over NVLink
+    non_torch_unified_bytes: int  # tensor parallel over nodes with unified memory
     graph_base_bytes: int
-    graph_layer_bytes: int
-    graph_moe_bytes: int
+    graph_layer_bytes: int  # per layer, for ``graph_reference_sizes`` captured sizes
+    graph_latent_bytes: int
     graph_reference_sizes: int
+    graph_actual_share: float  # what capture took of what was set aside for it
     graphs_set_aside: bool
     sample: int
     error_bytes: int
     source: str
+
+    @property
+    def thin(self) -> bool:
+        """Too few logs of this family to trust the constants: they are carried over, not fitted."""
+        return self.sample < THIN_SAMPLE

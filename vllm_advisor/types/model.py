@@ -9,6 +9,11 @@ from typing import Any
 from vllm_advisor.types.source import Assumption, Source
 
 
+def dtype_bytes(dtype: str) -> int:
+    """Bytes of one element of a model's dtype, by torch's name."""
+    return {"float32": 4}.get(dtype, 2)
+
+
 class KVCacheSpecKind(StrEnum):
     """vLLM's own kinds (vllm:0.33.0:vllm/v1/kv_cache_interface.py#KVCacheSpecKind)."""
 
@@ -16,6 +21,39 @@ class KVCacheSpecKind(StrEnum):
     SLIDING_WINDOW = "sliding_window"
     CHUNKED_LOCAL_ATTENTION = "chunked_local_attention"
     MLA_ATTENTION = "mla_attention"
+    SLIDING_WINDOW_MLA = "sliding_window_mla"
+    MAMBA = "mamba"
+
+
+class StateKind(StrEnum):
+    """Recurrent layers; vLLM keeps a different number of states for each."""
+
+    MAMBA1 = "mamba1"
+    MAMBA2 = "mamba2"
+    GATED_DELTA_NET = "gated_delta_net"
+    KDA = "kda"  # Kimi delta attention
+    SHORT_CONV = "short_conv"
+    LINEAR_ATTENTION = "linear_attention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentState:
+    """What a recurrent layer keeps per request, before tensor parallelism.
+
+    The convolution keeps ``conv_rows`` x (``conv_channels`` + 2 x groups x ``group_size``)
+    elements, the recurrence ``elements``; TP divides both. Mamba2's groups are replicated when
+    TP does not divide them. Byte sizes are of one element.
+    """
+
+    kind: StateKind
+    conv_rows: int = 0
+    conv_channels: int = 0
+    conv_bytes: int = 2
+    num_groups: int = 0
+    group_size: int = 0
+    elements: int = 0
+    element_bytes: int = 2
+    key_head_dim: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +62,13 @@ class KVCacheSpec:
 
     ``num_kv_heads`` is the model's total. For ``mla_attention`` the layer keeps one vector of
     ``head_size`` (= kv_lora_rank + qk_rope_head_dim) elements and no V: ``head_size_v`` is 0.
-    ``window`` is the sliding window or the attention chunk, in tokens.
+    ``window`` is the sliding window or the attention chunk, in tokens. ``state`` is set for
+    ``mamba`` only.
+
+    The rest describes layers with a format of their own: ``content_bytes`` of one entry whatever
+    the cache dtype, one entry for ``tokens_per_entry`` tokens, blocks of ``block_size`` tokens,
+    pages rounded up to ``alignment``. ``sparse`` marks the latent cache that a sparse-attention
+    backend may store in a format of its own.
     """
 
     kind: KVCacheSpecKind
@@ -32,6 +76,12 @@ class KVCacheSpec:
     head_size: int
     head_size_v: int
     window: int | None = None
+    state: RecurrentState | None = None
+    content_bytes: int | None = None
+    tokens_per_entry: int = 1
+    block_size: int | None = None
+    alignment: int = 1
+    sparse: bool = False
 
 
 class Shard(StrEnum):
@@ -39,7 +89,8 @@ class Shard(StrEnum):
 
     SPLIT = "split"  # divided by TP
     KV_HEADS = "kv_heads"  # divided by TP down to one KV head, then replicated
-    EXPERTS = "experts"  # divided by TP, or by TP x DP with expert parallelism
+    EXPERTS = "experts"  # cut by TP x DP, or whole experts spread over them
+    EXPERTS_WHOLE = "experts_whole"  # never cut, only spread with expert parallelism
     REPLICATED = "replicated"
     VOCAB = "vocab"  # rows padded to a multiple of 64, divided by TP
 
@@ -78,6 +129,11 @@ class WeightComponent:
     dtype_bytes: int | None = None  # where it differs from the model's dtype
     split_size: int = 0  # the dimension that TP splits, where kernels pad each rank's share ...
     split_multiple: int = 1  # ... to a multiple of this
+    matrices: int = 0
+    experts: int = 0  # how many, for the parts that expert parallelism spreads
+    kv_heads: int = 0  # for Shard.KV_HEADS where the model's number does not apply
+    modules: tuple[str, ...] = ()
+    quantization: QuantizationFacts | None = None
 
     @property
     def total_params(self) -> int:
@@ -170,7 +226,7 @@ class ModelFacts:
     vocab_size: int
     max_position_embeddings: int
     dtype: str  # what vLLM's --dtype auto loads: bfloat16 or float16
-    kv_cache: tuple[KVCacheSpec | None, ...]  # one per layer; None keeps nothing
+    kv_cache: tuple[tuple[KVCacheSpec, ...], ...]  # of each layer; empty if it keeps nothing
     weights: WeightFacts
     source: Source
     rope: RopeFacts = field(default_factory=RopeFacts)
@@ -180,12 +236,25 @@ class ModelFacts:
     moe_intermediate_size: int = 0
     uses_mla: bool = False
     attention_sinks: bool = False
+    block_outermost: bool = False  # its backend lays pages of one block side by side
     prefix_lm: bool = False  # images attend in both directions (Gemma 3 with vision)
+    float16: bool = True  # False: vLLM refuses --dtype float16 for it
+    kv_sharing: bool = False  # the last layers read the cache of earlier ones
     modalities: tuple[str, ...] = ()  # beside text: image, video, audio
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
     needs_remote_code: bool = False
     serving: ServingFacts = field(default_factory=ServingFacts)
     assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def cache_specs(self) -> tuple[KVCacheSpec, ...]:
+        """Every spec of every layer."""
+        return tuple(spec for layer in self.kv_cache for spec in layer)
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Attention beside recurrent layers: vLLM aligns their pages."""
+        return len({s.kind is KVCacheSpecKind.MAMBA for s in self.cache_specs}) == 2
 
     @property
     def multimodal(self) -> bool:
@@ -200,4 +269,4 @@ class ModelFacts:
     @property
     def dtype_bytes(self) -> int:
         """Bytes of one unquantized weight or activation."""
-        return {"float32": 4}.get(self.dtype, 2)
+        return dtype_bytes(self.dtype)

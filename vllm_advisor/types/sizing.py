@@ -96,7 +96,20 @@ class InstanceFigures:
     capacity: Capacity
     derived_max_model_len: int
     attention_backend: str
+    refusal: str = ""  # what vLLM prints when it does not start; empty when it does
+    spare_bytes: int | None = None  # KV memory beyond one request; None when no GPU is named
+    may_miss_bytes: int = 0  # what the fitted overheads may miss by
     assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def starts(self) -> bool:
+        """vLLM would start."""
+        return not self.refusal
+
+    @property
+    def headroom(self) -> bool:
+        """It would still start if the fitted overheads were off by as much as they may be."""
+        return self.starts and (self.spare_bytes is None or self.spare_bytes >= self.may_miss_bytes)
 
     @property
     def confidence(self) -> Confidence:

@@ -109,6 +109,8 @@ def test_figures_carry_the_numbers_of_the_log_line():
         },
         "max_model_len": {"configured": 8192, "derived_limit": 131072, "fits": 434176},
         "fits": True,
+        "refusal": None,
+        "headroom": True,
         "attention_backend": "FLASH_ATTN",
         "confidence": "medium",
         "assumptions": [{"id": GUESS.id, "text": GUESS.text, "lowers_to": "medium"}],

@@ -22,13 +22,29 @@ def size_report(**changes):
         "vllm_version": "0.33.0",
         "engine_args": {"kv_cache_dtype": "auto", "max_model_len": 8192},
         **figures_dict(figures, 8192),
+        "verdict": "fits",
+        "changes": [],
         **changes,
     }
 
 
 def refused_report():
     # One request of 131,072 tokens needs 16 GiB (128 KiB a token); 5 GiB hold 40,960 tokens.
-    report = size_report(fits=False, confidence="low")
+    report = size_report(
+        fits=False,
+        confidence="low",
+        verdict="refused",
+        refusal="To serve at least one request with the model's max seq len (131072), (16.00 GiB "
+        "KV cache is needed, which is larger than the available KV cache memory (5.00 GiB).",
+        changes=[
+            {
+                "flags": "--kv-cache-dtype fp8",
+                "costs": "precision of K and V",
+                "tokens": 81920,
+                "max_concurrency": 0.62,
+            }
+        ],
+    )
     report["memory"] = {**report["memory"], "weights": 64 * GIB, "kv_cache": 5 * GIB}
     report["kv_cache"] = {**report["kv_cache"], "request_bytes": 16 * GIB}
     report["max_model_len"] = {"configured": 131072, "derived_limit": 131072, "fits": 40960}
@@ -40,6 +56,8 @@ def hopeless_report():
     report = refused_report()
     report["memory"] = {**report["memory"], "weights": 80 * GIB, "kv_cache": -11 * GIB}
     report["max_model_len"]["fits"] = 0
+    report["refusal"] = "No available memory for the cache blocks."
+    report["changes"] = []
     return report
 
 

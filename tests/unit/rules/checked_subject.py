@@ -16,16 +16,17 @@ import json
 import re
 from pathlib import Path
 
-from vllm_advisor.errors import AdvisorError, InfeasibleError
-from vllm_advisor.knowledge.attention import attention_choice
-from vllm_advisor.knowledge.engines import batch_defaults, load_engine
+from vllm_advisor.api.settings import resolve_settings
+from vllm_advisor.errors import AdvisorError
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.parse.serve_command import ParsedCommand, parse_shell_script
 from vllm_advisor.rules.hf_overrides import context_length
 from vllm_advisor.rules.protocol import Subject
-from vllm_advisor.sizing.instance import InstanceSettings, size_instance
+from vllm_advisor.sizing.instance import size_instance
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.model import ModelFacts, ServingFacts
@@ -36,17 +37,6 @@ TESTS = Path(__file__).parents[2]
 _CONFIGS = TESTS / "data" / "configs"
 _HEADER = re.compile(r"^# (gpu|vllm): *(.+)$", re.MULTILINE)
 _EXPECT = re.compile(r"# expect: *([A-Z0-9, ]+)$")
-# Settings that are an argument under the same name, with vLLM's defaults.
-_PLAIN = {
-    "kv_cache_dtype": "auto",
-    "tensor_parallel_size": 1,
-    "pipeline_parallel_size": 1,
-    "decode_context_parallel_size": 1,
-    "data_parallel_size": 1,
-    "enable_expert_parallel": False,
-    "enforce_eager": False,
-    "kv_cache_memory_bytes": None,
-}
 
 
 def subjects(script: str, file: str = "serve.sh") -> list[Subject]:
@@ -88,23 +78,8 @@ def subject_of(command: ParsedCommand, engine: EngineFacts, node: Node | None) -
 
 def settings_of(subject: Subject, model: ModelFacts, gpu: Accelerator) -> InstanceSettings:
     """The settings of a command, with vLLM's defaults."""
-    args, engine = subject.args, subject.engine
-    choice = attention_choice(model, gpu.capability, gpu.name, args.get("kv_cache_dtype", "auto"))
-    defaults = batch_defaults(engine, gpu)
-    tokens = args.get("max_num_batched_tokens", defaults.max_num_batched_tokens)
-    block_size = args.get("block_size", choice.block_size)
-    if block_size % 16:
-        raise InfeasibleError(f"no backend takes block size {block_size}", where="--block-size")
-    return InstanceSettings(
-        max_model_len=context_length(subject),
-        max_num_batched_tokens=tokens,
-        max_num_seqs=args.get("max_num_seqs", min(defaults.max_num_seqs, tokens)),
-        gpu_memory_utilization=args.get("gpu_memory_utilization", engine.gpu_memory_utilization),
-        block_size=block_size,
-        attention_backend=choice.backend,
-        async_scheduling=engine.async_scheduling,
-        **{dest: args.get(dest, default) for dest, default in _PLAIN.items()},
-    )
+    args = {**subject.args.as_dict(), "max_model_len": context_length(subject)}
+    return resolve_settings(model, subject.engine, gpu, args, allow_long=True).settings
 
 
 def model_of(name: str) -> ModelFacts | None:

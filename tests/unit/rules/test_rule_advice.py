@@ -52,7 +52,7 @@ def test_kv001_names_an_fp8_cache_where_it_is_enough() -> None:
     [
         (f"{LLAMA} --gpu-memory-utilization 0.4", "h100-sxm x 1", "--gpu-memory-utilization"),
         (LLAMA, "rtx-5090 x 2", "--kv-cache-dtype"),
-        (f"{LLAMA} --max-model-len 32768", "l4 x 2", "--max-num-seqs"),
+        (f"{LLAMA} --max-model-len 28000", "l4 x 2", "--max-num-seqs"),
         ("vllm serve meta-llama/Llama-3.3-70B-Instruct", "h100-sxm x 8", "--tensor-parallel-size"),
     ],
 )

@@ -49,7 +49,7 @@ LLAMA = ModelFacts(
     vocab_size=128_256,
     max_position_embeddings=131_072,
     dtype="bfloat16",
-    kv_cache=(FULL,) * 32,
+    kv_cache=((FULL,),) * 32,
     weights=WeightFacts(
         components=(
             part("embed_tokens", WeightKind.EMBEDDING, HEAD),
@@ -128,7 +128,7 @@ def test_attention_dominates_at_128k_but_the_whole_grows_far_less_than_1024_fold
 def test_window_layers_count_their_own_pairs():
     sliding = replace(FULL, kind=KVCacheSpecKind.SLIDING_WINDOW, window=3)
     chunked = replace(FULL, kind=KVCacheSpecKind.CHUNKED_LOCAL_ATTENTION, window=4)
-    model = replace(LLAMA, kv_cache=(FULL, sliding, chunked))
+    model = replace(LLAMA, kv_cache=((FULL,), (sliding,), (chunked,)))
     # 6 tokens: full 21, window 3: 15, chunk 4: 10 + 3 = 13; x 32 heads x 512
     assert prefill_flops(model, 6).attention.value == (21 + 15 + 13) * 32 * 512
 
@@ -158,7 +158,7 @@ def test_latent_attention_is_expanded_to_its_heads():
         kind=KVCacheSpecKind.MLA_ATTENTION, num_kv_heads=1, head_size=576, head_size_v=0
     )
     shape = {
-        "kv_cache": (mla,),
+        "kv_cache": ((mla,),),
         "num_attention_heads": 128,
         "hidden_size": 7168,
         "head_dim": 192,
@@ -184,13 +184,13 @@ def test_windows_and_chunks_bound_what_decode_reads():
     chunked = replace(FULL, kind=KVCacheSpecKind.CHUNKED_LOCAL_ATTENTION, window=4)
     per_token = 8 * 256 * 2
     for tokens, in_window, in_chunk in ((1, 1, 1), (4, 4, 4), (5, 4, 1), (9, 4, 1), (11, 4, 3)):
-        one, other = replace(LLAMA, kv_cache=(sliding,)), replace(LLAMA, kv_cache=(chunked,))
+        one, other = replace(LLAMA, kv_cache=((sliding,),)), replace(LLAMA, kv_cache=((chunked,),))
         assert kv_read_bytes(one, tokens, element_bytes=2) == in_window * per_token
         assert kv_read_bytes(other, tokens, element_bytes=2) == in_chunk * per_token
 
 
 def test_layers_without_a_cache_are_not_guessed():
-    model = replace(LLAMA, kv_cache=(FULL, None))
+    model = replace(LLAMA, kv_cache=((FULL,), ()))
     for call in (
         lambda: prefill_flops(model, 10),
         lambda: kv_read_bytes(model, 10, element_bytes=2),

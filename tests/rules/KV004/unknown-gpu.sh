@@ -1,0 +1,1 @@
+vllm serve nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16

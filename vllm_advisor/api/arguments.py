@@ -1,0 +1,62 @@
+"""Engine arguments as given (text or numbers) to values, with an error that names the flag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vllm_advisor.errors import InputError
+from vllm_advisor.units import parse_bytes, parse_tokens
+
+
+def integer(args: dict[str, Any], name: str, default: int) -> int:
+    """A whole number above 0."""
+    value = args.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+        flag = "--" + name.replace("_", "-")
+        raise InputError(f"{name} {value!r} is no whole number above 0", where=flag)
+    return int(value)
+
+
+def optional_integer(args: dict[str, Any], name: str) -> int | None:
+    """A whole number above 0, or ``None`` where it is not given."""
+    return None if args.get(name) is None else integer(args, name, 1)
+
+
+def tokens(args: dict[str, Any], name: str, default: int) -> int:
+    """Tokens, with vLLM's suffixes (32k, 32K)."""
+    value = args.get(name)
+    if value is None:
+        return default
+    try:
+        return parse_tokens(value)
+    except ValueError as error:
+        raise InputError(str(error), where="--" + name.replace("_", "-")) from None
+
+
+def byte_count(args: dict[str, Any], name: str) -> int | None:
+    """Bytes, with vLLM's suffixes, or ``None`` where it is not given."""
+    value = args.get(name)
+    if value is None:
+        return None
+    try:
+        return parse_bytes(value)
+    except ValueError as error:
+        raise InputError(str(error), where="--" + name.replace("_", "-")) from None
+
+
+def fraction(args: dict[str, Any], default: float) -> float:
+    """``gpu_memory_utilization``: above 0, at most 1."""
+    value = args.get("gpu_memory_utilization", default)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if not 0 < number <= 1:
+        raise InputError(
+            f"gpu_memory_utilization {value} is not above 0 and at most 1",
+            where="--gpu-memory-utilization",
+            fix="a share such as 0.92",
+        )
+    return number

@@ -1,0 +1,120 @@
+"""A model's weights by component, or by their known size where the layout is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vllm_advisor.errors import NotModelledError
+from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture
+from vllm_advisor.knowledge.quantized_modules import quantized_components
+from vllm_advisor.knowledge.vision_weights import vision_components
+from vllm_advisor.knowledge.weights import weight_components
+from vllm_advisor.types.model import QuantizationFacts, WeightComponent, WeightKind
+from vllm_advisor.types.source import Assumption, Confidence
+
+Components = tuple[WeightComponent, ...]
+_FIX = "use a checkpoint whose safetensors sizes can be read (folder or Hub id)"
+
+_UNCHECKED = Assumption(
+    id="weights-not-checked",
+    text="vLLM has no model of this architecture to hold the weights computed from config.json "
+    "against",
+    lowers_to=Confidence.LOW,
+)
+_ENCODERS = Assumption(
+    id="encoders-not-counted",
+    text="the weights of its vision or audio encoders are not known from config.json and not "
+    f"counted; {_FIX}",
+    lowers_to=Confidence.LOW,
+)
+
+
+def model_weights(
+    architecture: Architecture | None,
+    config: dict[str, Any],
+    text: dict[str, Any],
+    head_dim: int,
+    *,
+    quantization: QuantizationFacts | None,
+    quantization_config: dict[str, Any] | None,
+    checkpoint_bytes: int | None,
+) -> tuple[Components, tuple[Assumption, ...]]:
+    """Every part of the model, and what had to be assumed.
+
+    Args:
+        architecture: the layout, or ``None`` when the class is not known.
+        config: all of config.json.
+        text: the text model's part of it.
+        head_dim: elements per head.
+        quantization: what was read of the checkpoint's quantization.
+        quantization_config: the config it was read from.
+        checkpoint_bytes: size of the weights, if it is known.
+
+    Raises:
+        NotModelledError: neither the layout nor the size of the weights is known.
+    """
+    tied = text.get("tie_word_embeddings", config.get("tie_word_embeddings"))
+    if tied is None:
+        tied = architecture.tie_word_embeddings if architecture else False
+    try:
+        parts = _text_components(architecture, text, head_dim, tied=bool(tied))
+        parts = quantized_components(parts, quantization_config, quantization)
+    except NotModelledError as error:
+        if checkpoint_bytes is None:
+            raise
+        return _by_size(text, checkpoint_bytes, error)
+    notes: tuple[Assumption, ...] = ()
+    if architecture is not None and architecture.weights_unchecked:
+        notes = (_UNCHECKED,)
+    # A known size says more of a tower than the defaults of a config that leaves it out.
+    told = checkpoint_bytes is None or bool(config.get("vision_config"))
+    tower = vision_components(config) if told else None
+    if tower is None and checkpoint_bytes is None:
+        notes = (*notes, _ENCODERS)
+    return parts + (tower or ()), notes
+
+
+def _text_components(
+    architecture: Architecture | None, text: dict[str, Any], head_dim: int, *, tied: bool
+) -> Components:
+    experts = [k for k in EXPERT_KEYS if text.get(k)]
+    if experts and (architecture is None or not _has_experts(architecture)):
+        raise NotModelledError(
+            f"{experts[0]} says that this model has experts, and how its architecture lays them "
+            "out is not known: its weights cannot be computed",
+            fix=_FIX,
+        )
+    try:
+        return weight_components(architecture, text, head_dim, tied=tied)
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotModelledError(
+            f"the weights cannot be computed: config.json has no usable {error}",
+            where="config.json",
+            fix=_FIX,
+        ) from None
+
+
+def _has_experts(architecture: Architecture) -> bool:
+    return architecture.moe is not None or architecture.layers.pattern in ("deepseek_v4", "hybrid")
+
+
+def _by_size(
+    text: dict[str, Any], checkpoint_bytes: int, error: NotModelledError
+) -> tuple[Components, tuple[Assumption, ...]]:
+    """The known bytes, spread evenly over layers and ranks."""
+    count = int(text["num_hidden_layers"])
+    part = WeightComponent(
+        name="checkpoint",
+        kind=WeightKind.OTHER,
+        params=-(-checkpoint_bytes // count),
+        layers=tuple(range(count)),
+        linear=False,
+        dtype_bytes=1,
+    )
+    note = Assumption(
+        id="weights-by-size",
+        text=f"{error.what}; the checkpoint's bytes are taken to be spread evenly over layers and "
+        "tensor-parallel ranks",
+        lowers_to=Confidence.LOW,
+    )
+    return (part,), (note,)

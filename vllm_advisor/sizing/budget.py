@@ -1,0 +1,158 @@
+"""How the memory of the fullest rank is spent."""
+
+from __future__ import annotations
+
+import math
+
+from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.sizing.lora import lora_bytes
+from vllm_advisor.sizing.overhead import overhead_assumptions, rank_overheads
+from vllm_advisor.sizing.overhead_shape import shape_of
+from vllm_advisor.sizing.settings import InstanceSettings
+from vllm_advisor.sizing.weights import weight_bytes
+from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.engine import Overheads
+from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.sizing import Figure, MemoryBudget
+from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
+from vllm_advisor.units import format_bytes
+
+
+def memory_budget(
+    model: ModelFacts, settings: InstanceSettings, gpu: Accelerator, overheads: Overheads
+) -> tuple[MemoryBudget, tuple[Assumption, ...]]:
+    """The budget of the fullest rank in bytes, and what had to be assumed for it.
+
+    requested = ceil(total x gpu_memory_utilization); what weights and overheads leave of it is the
+    KV cache. With ``--kv-cache-memory-bytes`` the cache is given and the rest added up.
+
+    Raises:
+        InfeasibleError: the given cache does not fit beside the weights.
+    """
+    measured = Source(SourceKind.MEASURED, overheads.source.partition(":")[2])
+    formula = Source(SourceKind.FORMULA, "memory-budget")
+    requested = math.ceil(gpu.memory_total * settings.gpu_memory_utilization)
+    weights = weight_bytes(
+        model,
+        tensor_parallel_size=settings.tensor_parallel_size,
+        pipeline_parallel_size=settings.pipeline_parallel_size,
+        # Without expert parallelism, experts are cut by TP x DP (fused_moe/config.py).
+        expert_parallel_ranks=settings.data_parallel_size,
+        expert_parallel=settings.enable_expert_parallel,
+        capability=settings.capability,
+        online_quantization=settings.quantization,
+        language_model_only=settings.language_model_only,
+    )
+    adapters = 0
+    if settings.max_loras:
+        adapters = lora_bytes(
+            model,
+            max_loras=settings.max_loras,
+            max_lora_rank=settings.max_lora_rank,
+            tensor_parallel_size=settings.tensor_parallel_size,
+        )
+    weight_total = weights.rank_bytes + adapters
+    multimodal = model.multimodal and not settings.language_model_only
+    shape = shape_of(model, multimodal=multimodal, online_fp8=settings.quantization == "fp8")
+    beside = rank_overheads(shape, settings, gpu, overheads)
+    spent = weight_total + beside.total
+    given = settings.kv_cache_memory_bytes
+    left = requested - spent if given is None else given
+    if given is not None:
+        requested = spent + given  # vLLM takes the bytes as given, whatever the utilisation
+        if requested > gpu.memory_total:
+            raise InfeasibleError(
+                f"--kv-cache-memory-bytes {format_bytes(given)} beside {format_bytes(spent)} of "
+                f"weights and overhead is more than {gpu.name} has "
+                f"({format_bytes(gpu.memory_total)})",
+                where="--kv-cache-memory-bytes",
+                fix=f"{format_bytes(max(0, gpu.memory_total - spent))} at most",
+            )
+
+    def figure(name: str, value: int, text: str, source: Source, *inputs: str) -> Figure:
+        return Figure(
+            id=f"memory.{name}",
+            value=value,
+            unit="bytes",
+            formula=text,
+            inputs=inputs,
+            source=source,
+        )
+
+    rows = min(settings.max_num_seqs, settings.max_num_batched_tokens)
+    budget = MemoryBudget(
+        total=figure("total", gpu.memory_total, "CUDA total of one GPU", gpu.memory_total_source),
+        requested=figure(
+            "requested",
+            requested,
+            f"ceil(total x {settings.gpu_memory_utilization:g})"
+            if given is None
+            else "weights + activations + cuda_graphs + non_torch + --kv-cache-memory-bytes",
+            Source(SourceKind.VLLM, "0.33.0:vllm/v1/worker/utils.py#request_memory"),
+            "memory.total",
+        ),
+        weights=figure(
+            "weights",
+            weight_total,
+            f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
+            f"PP {settings.pipeline_parallel_size}"
+            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else ""),
+            model.weights.source,
+        ),
+        activations=figure(
+            "activations",
+            beside.activations,
+            f"larger of {overheads.logits_factor:g} x logits of {rows} sequences and the widest "
+            f"layer of {settings.max_num_batched_tokens} tokens; experts' scratch, constants",
+            measured,
+        ),
+        cuda_graphs=figure(
+            "cuda_graphs", beside.cuda_graphs, f"{beside.captured_sizes} batch sizes", measured
+        ),
+        non_torch=figure("non_torch", beside.non_torch, "CUDA, NCCL, sampler state", measured),
+        kv_cache=figure(
+            "kv_cache",
+            left,
+            "requested - weights - activations - cuda_graphs - non_torch",
+            formula,
+            "memory.requested",
+            "memory.weights",
+            "memory.activations",
+            "memory.cuda_graphs",
+            "memory.non_torch",
+        ),
+    )
+    rest = _notes(model, gpu, weights.mismatch, doubtful=weights.doubtful)
+    return budget, overhead_assumptions(shape, overheads) + rest
+
+
+def _notes(
+    model: ModelFacts, gpu: Accelerator, mismatch: float | None, *, doubtful: bool
+) -> tuple[Assumption, ...]:
+    notes: list[Assumption] = []
+    if gpu.memory_total_source.kind is SourceKind.ASSUMED:
+        notes.append(
+            Assumption(
+                id="cuda-total-from-nvml",
+                text=f"the CUDA total of {gpu.name} is derived from its NVML total; no log of it "
+                "was found",
+            )
+        )
+    if gpu.unified_memory:
+        notes.append(
+            Assumption(
+                id="unified-memory",
+                text=f"{gpu.name} shares memory with the CPU; vLLM sees what is free",
+                lowers_to=Confidence.LOW,
+            )
+        )
+    if doubtful and mismatch is not None:
+        notes.append(
+            Assumption(
+                id="weights-differ",
+                text=f"the checkpoint of {model.model_id} is {mismatch:+.0%} against what its "
+                "config implies; the checkpoint's size is taken",
+                lowers_to=Confidence.LOW,
+            )
+        )
+    return tuple(notes)

@@ -1,0 +1,51 @@
+"""The engine arguments of one instance that change its memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSettings:
+    """The engine arguments that change memory, resolved: nothing here is ``None`` by default."""
+
+    max_model_len: int
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    gpu_memory_utilization: float
+    block_size: int
+    attention_backend: str
+    dtype: str | None = None  # --dtype where it is not the checkpoint's
+    kv_cache_dtype: str = "auto"
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    decode_context_parallel_size: int = 1
+    data_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    quantization: str | None = None  # online quantization of 16-bit weights
+    language_model_only: bool = False
+    enforce_eager: bool = False
+    hybrid_manager: bool = True
+    prefix_caching: bool = True
+    capability: int = 90  # compute capability x 10: some state caches depend on it
+    sparse_format: int | None = None  # bytes per token of the backend's own latent format
+    async_scheduling: bool = True
+    max_loras: int = 0  # 0: LoRA is off
+    max_lora_rank: int = 16
+    kv_cache_memory_bytes: int | None = None
+    num_gpu_blocks_override: int | None = None
+    sliding_window: bool = True  # False: --disable-sliding-window
+    max_position_embeddings: int | None = None  # from --hf-overrides
+
+    @property
+    def ranks(self) -> int:
+        """GPUs of one replica."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def in_flight_tokens(self) -> int:
+        """Tokens scheduled and not yet settled (vllm/config/vllm.py#max_concurrent_batches)."""
+        pipeline = self.pipeline_parallel_size
+        if self.async_scheduling:
+            return (pipeline + 1) * self.max_num_batched_tokens
+        return pipeline * self.max_num_batched_tokens
