@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import math
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from vllm_advisor.types.source import Source, SourceKind
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 ROWS = [json.loads(line) for line in (DATA / "oracle.jsonl").read_text("utf-8").splitlines()]
-CONFIGS = json.loads((DATA / "oracle_configs.json").read_text("utf-8"))
+CONFIGS = json.loads(lzma.decompress((DATA / "oracle_configs.full.json.xz").read_bytes()))
 GPUS = {"h100": "h100-sxm", "b200": "b200", "a100": "a100-sxm4-80", "l40s": "l40s", "t4": "t4"}
 # Arguments that are said to be not modelled; what vLLM answered with them is never guessed.
 NOT_MODELLED = {

@@ -25,7 +25,8 @@ class Setting:
     engine: EngineFacts
     overheads: Overheads
     constraints: Constraints
-    language_model_only: bool
+    text_only: bool  # --language-model-only is given
+    language_model_only: bool  # and the encoders are not loaded then
     utilization: float
     lora: Lora | None = None
     pooling: bool = False  # embeddings: nothing is generated

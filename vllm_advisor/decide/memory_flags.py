@@ -90,7 +90,7 @@ def memory_flags(
             scope.decide(
                 "kv_cache_dtype",
                 settings.kv_cache_dtype,
-                f"halves the KV cache of a request to "
+                f"shrinks the KV cache of a request to "
                 f"{format_bytes(_request_bytes(chosen))} per GPU; "
                 f"{settings.attention_backend} takes it on "
                 f"{setting.node.accelerator.name}",

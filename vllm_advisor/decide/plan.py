@@ -42,6 +42,7 @@ def make_plan(
         engine=engine,
         overheads=overheads,
         constraints=workload.constraints,
+        text_only=text_only(model, workload) and "language_model_only" in engine.flags,
         language_model_only=text_only(model, workload) and model.drops_encoders,
         pooling=Feature.EMBEDDINGS in workload.features,
         utilization=_utilization(workload, node, engine),

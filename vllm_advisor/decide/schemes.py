@@ -148,7 +148,7 @@ def _settings(scheme: _Scheme, search: Search, context: Context) -> InstanceSett
         gpu.capability,
         gpu.name,
         scheme.kv_cache_dtype,
-        text_only=setting.language_model_only,
+        text_only=setting.text_only,
     )
     base = InstanceSettings(
         max_model_len=context.max_model_len,

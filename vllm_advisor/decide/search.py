@@ -48,11 +48,8 @@ class Search:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every candidate, cheapest feasible first, infeasible ones last."""
-        found = [
-            self._candidate(steps, tp, pp, dcp)
-            for steps in self._steps()
-            for tp, pp, dcp in self._parallel()
-        ]
+        tried = [(s, *parallel) for s in self._steps() for parallel in self._parallel()]
+        found = [c for each in tried if (c := self._accepted(*each)) is not None]
         served = sorted((c for c in found if not c.fails), key=lambda c: c.order)
         return (*served, *sorted((c for c in found if c.fails), key=distance))
 
@@ -143,6 +140,15 @@ class Search:
                     out.append((tp, pp, dcp))
         return out
 
+    def _accepted(self, steps: tuple[str, ...], tp: int, pp: int, dcp: int) -> Candidate | None:
+        """A candidate, or ``None`` where context parallelism does not go with its cache."""
+        try:
+            return self._candidate(steps, tp, pp, dcp)
+        except AdvisorError:
+            if dcp == 1:
+                raise
+            return None
+
     def _candidate(self, steps: tuple[str, ...], tp: int, pp: int, dcp: int) -> Candidate:
         setting, context = self.setting, self.context
         gpu = setting.node.accelerator
@@ -152,7 +158,7 @@ class Search:
             gpu.capability,
             gpu.name,
             cache_dtype,
-            text_only=setting.language_model_only,
+            text_only=setting.text_only,
         )
         chunk = self.chunk
         if LADDER[2] in steps:

@@ -15,6 +15,9 @@ from vllm_advisor.types.engine import Overheads
 from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts, dtype_bytes
 from vllm_advisor.types.sizing import InstanceFigures
 
+_MIXED_BATCH_HEADS = 32
+_PADDED_HEADS = 64
+
 
 def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     """The KV cache groups of a model under these settings.
@@ -52,15 +55,24 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
 
 
 def _check_context_parallel(model: ModelFacts, settings: InstanceSettings) -> None:
-    if settings.decode_context_parallel_size == 1:
+    dcp = settings.decode_context_parallel_size
+    if dcp == 1:
         return
-    if settings.sparse_format is None and any(s.sparse for s in model.cache_specs):
-        raise InfeasibleError(
-            "DCP for sparse attention requires an fp8_ds_mla KV cache; the 16-bit sparse path is "
-            "not supported under DCP.",
-            where="--decode-context-parallel-size",
-            fix="--kv-cache-dtype fp8 on Hopper",
-        )
+    if any(s.sparse for s in model.cache_specs):
+        # vllm/v1/attention/backends/mla/flashmla_sparse.py
+        local = model.num_attention_heads // settings.tensor_parallel_size
+        why, fix = "", "--decode-context-parallel-size 1"
+        if settings.sparse_format is None:
+            why = "requires an fp8_ds_mla KV cache; the 16-bit sparse path is not supported"
+            fix = "--kv-cache-dtype fp8 on Hopper"
+        elif local >= _MIXED_BATCH_HEADS:
+            why = f"runs with fewer than {_MIXED_BATCH_HEADS} heads per rank only, here {local}"
+        elif local * dcp > _PADDED_HEADS:
+            why = f"would gather {local * dcp} heads, more than the {_PADDED_HEADS} it pads to"
+        if why:
+            raise InfeasibleError(
+                f"DCP for FlashMLA sparse {why}", where="--decode-context-parallel-size", fix=fix
+            )
     if model.block_outermost or any(s.state is not None for s in model.cache_specs):
         raise NotModelledError(
             f"decode context parallelism of {model.architecture} is not modelled",

@@ -263,8 +263,13 @@ class ModelFacts:
 
     @property
     def drops_encoders(self) -> bool:
-        """``--language-model-only`` is known to leave its encoders unloaded."""
-        return self.multimodal and "text_only" in self.serving.features
+        """``--language-model-only`` is known to leave its encoders unloaded.
+
+        By its publisher's recipe, or because its tower is one that is computed: vLLM leaves those
+        out (vllm/model_executor/models/interfaces.py#_mark_tower_model).
+        """
+        tower = any(part.kind is WeightKind.VISION for part in self.weights.components)
+        return self.multimodal and (tower or "text_only" in self.serving.features)
 
     @property
     def dtype_bytes(self) -> int:

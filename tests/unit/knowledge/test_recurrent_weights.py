@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oracle_rows import CONFIGS
 
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.architectures import find_architecture
@@ -19,7 +20,6 @@ from vllm_advisor.types.source import Source, SourceKind
 
 DATA = Path(__file__).parents[2] / "data"
 COUNTED = json.loads((DATA / "hybrid_weights.json").read_text())["models"]
-CONFIGS = json.loads((DATA / "oracle_configs.json").read_text())
 
 
 def parts(config: dict[str, Any], head_dim: int = 0) -> tuple[WeightComponent, ...]:

@@ -7,13 +7,13 @@ single scales that loading drops or that are too small to count (a few bytes for
 from __future__ import annotations
 
 import json
-import lzma
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oracle_rows import CONFIGS, ROWS
 
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.weights import weight_bytes
@@ -21,7 +21,6 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Confidence, Source, SourceKind
 
 DATA = Path(__file__).parents[2] / "data"
-ROWS = [json.loads(line) for line in (DATA / "oracle.jsonl").read_text().splitlines()]
 CAPABILITY = {"h100": 90, "b200": 100, "a100": 80, "l40s": 89, "t4": 75}
 # Per-tensor scales: 8 to 16 bytes for a matrix of megabytes.
 SINGLE_SCALES = 1e-4
@@ -34,13 +33,8 @@ OTHER_CONFIGS = {
 
 
 @cache
-def configs() -> dict[str, Any]:
-    return dict(json.loads(lzma.open(DATA / "oracle_configs.full.json.xz").read()))
-
-
-@cache
 def facts(name: str) -> ModelFacts:
-    entry = configs()[name]
+    entry = CONFIGS[name]
     model = model_facts(
         name,
         entry["config"],

@@ -23,7 +23,7 @@ args=(
   # vLLM's default for this version; stated because older versions took 0.90
   # [long-docs.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
   --gpu-memory-utilization 0.92
-  # halves the KV cache of a request to 7.50 GiB per GPU; FLASH_ATTN takes it on NVIDIA
+  # shrinks the KV cache of a request to 7.50 GiB per GPU; FLASH_ATTN takes it on NVIDIA
   # H100 80GB HBM3 [long-docs.kv-cache-dtype;
   # vllm:0.33.0:vllm/platforms/cuda.py#get_attn_backend_cls]
   --kv-cache-dtype fp8
