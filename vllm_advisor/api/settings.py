@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
+from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults
@@ -19,13 +20,6 @@ from vllm_advisor.types.engine import BatchDefaults, EngineFacts
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
 
-# Arguments that change memory in ways that are not computed: never silently ignored.
-_NOT_MODELLED: dict[str, Any] = {
-    "cpu_offload_gb": 0,
-    "speculative_config": None,
-    "prefill_context_parallel_size": 1,
-    "kv_cache_dtype_skip_layers": [],
-}
 _AUTO = ("auto", "-1", -1)
 _DATA_CENTRE = 90  # compute capability taken when no GPU is named
 
@@ -62,7 +56,8 @@ def resolve_settings(
         NotModelledError: an argument changes memory in a way that is not computed.
     """
     _refuse_unknown(engine, args)
-    notes: list[Assumption] = []
+    refuse_unmodelled(model, args)
+    notes = list(beside_the_figures(args))
     defaults = _batch_defaults(engine, accelerator, args, notes)
     overrides = _overrides(args)
     seen = overridden_model(model, overrides)
@@ -130,19 +125,13 @@ def resolve_settings(
 
 
 def _refuse_unknown(engine: EngineFacts, args: dict[str, Any]) -> None:
-    for name, value in args.items():
+    for name in args:
         if name not in engine.flags:
             close = get_close_matches(name, engine.flags, n=2)
             raise InputError(
                 f"vLLM {engine.version} has no argument {name}",
                 where=name,
                 fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
-            )
-        if name in _NOT_MODELLED and value != _NOT_MODELLED[name]:
-            raise NotModelledError(
-                f"{name} changes memory in a way that is not computed yet",
-                where=name,
-                fix=f"leave {name} out and allow for it",
             )
 
 
