@@ -66,6 +66,8 @@ def resolve_settings(
     chunked = args.get("enable_chunked_prefill") is not False
     sequences = integer(args, "max_num_seqs", defaults.max_num_seqs)
     if args.get("max_num_batched_tokens") is None:
+        if model.prefix_lm and not args.get("language_model_only"):
+            batched = max(batched, model.item_tokens)
         batched = min(batched if chunked else max(batched, length), sequences * length)
     elif not chunked and batched < length:
         raise InfeasibleError(

@@ -184,6 +184,7 @@ class Architecture(_Profile):
     # ``full_split``: over all heads, and each rank holds its heads' share.
     qk_norm: Literal["none", "head", "full", "full_split"] = "none"
     attention_sinks: bool = False
+    item_tokens: int = 0  # of the largest image or video, where images attend both ways
     prefix_lm: bool | str = False  # a key: images attend both ways where it says "vision"
     float16: bool = True  # False: vLLM refuses it for numerical instability
     block_outermost: bool = False

@@ -11,6 +11,10 @@ from vllm_advisor.knowledge.weight_parts import Layers, flag, matrix, plain
 from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
 
 _FP32 = 4
+# 16-bit experts with these activations run in TRT-LLM's kernels on compute capability 10.x, which
+# take shares that are a multiple (vllm/model_executor/layers/fused_moe/oracle/unquantized.py).
+_TRTLLM_ACTIVATIONS = ("silu", "relu2")
+_TRTLLM_MULTIPLE = 128
 
 
 def dense_mlp(
@@ -32,6 +36,11 @@ def dense_mlp(
         parts.append(plain("mlp_up_bias", inputs * intermediate, layers, shard=Shard.SPLIT))
         parts.append(plain("mlp_down_bias", hidden, layers))
     return parts
+
+
+def _activation(config: dict[str, Any]) -> str:
+    keys = ("hidden_activation", "hidden_act", "mlp_hidden_act")
+    return next((str(config[key]) for key in keys if config.get(key)), "silu")
 
 
 def dense_intermediate(arch: Architecture, config: dict[str, Any]) -> int:
@@ -59,7 +68,12 @@ def experts(
         shard=Shard.EXPERTS,
         modules=(f"{moe.block}.experts",),
     )
-    routed = replace(routed, experts=number, split_multiple=moe.rank_multiple)
+    routed = replace(
+        routed,
+        experts=number,
+        split_multiple=moe.rank_multiple,
+        blackwell_multiple=_TRTLLM_MULTIPLE if _activation(config) in _TRTLLM_ACTIVATIONS else 1,
+    )
     parts = [routed, plain("router", hidden * number, layers, dtype_bytes=moe.router_bytes)]
     if moe.router_bias:
         parts.append(plain("router_bias", number, layers))

@@ -125,7 +125,7 @@ def model_facts(
             source=weights_source or source,
         ),
         source=source,
-        rope=_rope(text),
+        rope=_rope(name, text),
         quantization=quantization,
         num_experts=int(text.get(moe.experts) or 0) if moe else 0,
         num_experts_per_tok=int(
@@ -137,6 +137,7 @@ def model_facts(
         attention_sinks=architecture is not None and architecture.attention_sinks,
         block_outermost=architecture is not None and architecture.block_outermost,
         prefix_lm=_prefix_lm(architecture, text),
+        item_tokens=architecture.item_tokens if architecture else 0,
         float16=architecture is None or architecture.float16,
         kv_sharing=architecture is not None
         and bool(text.get(architecture.layers.shared_key or "")),
@@ -221,9 +222,13 @@ def _quantization(
         return facts, (note,)
 
 
-def _rope(text: dict[str, Any]) -> RopeFacts:
+def _rope(architecture: str, text: dict[str, Any]) -> RopeFacts:
     raw = text.get("rope_parameters") or text.get("rope_scaling") or {}
     nested = [v for v in raw.values() if isinstance(v, dict)]
+    # Gemma 3's positions are the stretched ones, whatever its factor says
+    # (vllm/config/model.py#_get_and_verify_max_len).
+    if architecture.startswith("Gemma3") and not nested:
+        return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
     if nested:  # one entry per layer type (Gemma 3, OLMo 3): none of them stretches the length
         return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
     return RopeFacts(

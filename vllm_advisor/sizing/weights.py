@@ -27,6 +27,7 @@ ONLINE_FP8 = QuantizationFacts(method="fp8", bits=8)  # --quantization fp8 on 16
 # own padding, Marlin and TRT-LLM these multiples of a rank's intermediate and of the hidden size.
 _HOPPER = range(90, 100)
 _MXFP4_MULTIPLES = (128, 256)
+_BLACKWELL = range(100, 110)
 _SMALLEST_BLOCK = 32
 
 
@@ -152,8 +153,8 @@ def _part_bytes(
             params = part.params // part.split_size * share
     elif part.shard in (Shard.EXPERTS, Shard.EXPERTS_WHOLE):
         stored = part.quantization or model.quantization
-        mxfp4 = stored is not None and stored.method == "mxfp4"
-        params, share, matrices, other = _experts(part, ranks, other, mxfp4=mxfp4)
+        method = stored.method if stored else ""
+        params, share, matrices, other = _experts(part, ranks, other, method=method)
     elif part.shard is Shard.KV_HEADS:
         heads = part.kv_heads or model.num_key_value_heads
         held = kv_heads_per_rank(heads, ranks.tp)
@@ -167,7 +168,7 @@ def _part_bytes(
 
 
 def _experts(
-    part: WeightComponent, ranks: _Ranks, other: int, *, mxfp4: bool
+    part: WeightComponent, ranks: _Ranks, other: int, *, method: str
 ) -> tuple[int, int, int, int]:
     """Parameters of one rank: whole experts, or a padded share of each."""
     spread = ranks.tp * ranks.beyond
@@ -184,13 +185,17 @@ def _experts(
     if part.split_multiple > 1 and matrices:
         of_share, of_other = (
             _MXFP4_MULTIPLES
-            if mxfp4 and ranks.capability not in _HOPPER
+            if method == "mxfp4" and ranks.capability not in _HOPPER
             else (part.split_multiple, 1)
         )
         # A bias has but one of the two dimensions.
         share = round_up(share, of_share) if share > 1 else share
         other = round_up(other, of_other) if other > 1 else other
         params = matrices * share * other
+    elif not method and ranks.capability in _BLACKWELL and matrices:
+        padded = round_up(share, part.blackwell_multiple)
+        params += matrices * (padded - share) * other
+        share = padded
     return params, share, matrices, other
 
 

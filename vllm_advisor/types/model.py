@@ -129,6 +129,7 @@ class WeightComponent:
     dtype_bytes: int | None = None  # where it differs from the model's dtype
     split_size: int = 0  # the dimension that TP splits, where kernels pad each rank's share ...
     split_multiple: int = 1  # ... to a multiple of this
+    blackwell_multiple: int = 1  # 16-bit experts on compute capability 10.x: to this
     matrices: int = 0
     experts: int = 0  # how many, for the parts that expert parallelism spreads
     kv_heads: int = 0  # for Shard.KV_HEADS where the model's number does not apply
@@ -238,6 +239,7 @@ class ModelFacts:
     attention_sinks: bool = False
     block_outermost: bool = False  # its backend lays pages of one block side by side
     prefix_lm: bool = False  # images attend in both directions (Gemma 3 with vision)
+    item_tokens: int = 0  # such an image or video is read in one step: its tokens
     float16: bool = True  # False: vLLM refuses --dtype float16 for it
     kv_sharing: bool = False  # the last layers read the cache of earlier ones
     modalities: tuple[str, ...] = ()  # beside text: image, video, audio

@@ -92,6 +92,8 @@ def test_gemma_3_27b_at_128k_does_not_start_with_its_defaults() -> None:
     assert capacity.request_bytes == 14_726 * 10 * 131_072
     assert capacity.bytes_per_token is None  # no constant of the model
     assert not report.fits
+    # Its 131,072 positions hold the factor of 8 already.
+    assert report.figures.derived_max_model_len == 131_072
     # With chunks of 2,048: ceil((1,023 + 4,096) / 16) + 1 = 321 per group: 10,118 blocks, 12.35 GiB
     small = size(
         "google/gemma-3-27b-it",
