@@ -112,6 +112,7 @@ def resolve_settings(
             prefix_caching=_prefix_caching(model, args),
             capability=accelerator.capability if accelerator else _DATA_CENTRE,
             sparse_format=sparse_format,
+            gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
@@ -194,7 +195,13 @@ def _length(model: ModelFacts, args: dict[str, Any], *, allow_long: bool) -> tup
     if value is None:
         return default_max_model_len(model), False
     if value in _AUTO:
-        return derived, True
+        if not model.num_attention_heads:
+            raise InfeasibleError(
+                "max_model_len must be a positive integer for a model without attention",
+                where="--max-model-len",
+                fix="--max-model-len 2048, or what the application needs",
+            )
+        return min(derived, default_max_model_len(model)), True
     length = tokens(args, "max_model_len", 0)
     if length < 1:
         raise InputError(f"max_model_len {value} is no length", where="--max-model-len")

@@ -162,6 +162,7 @@ def _settings(scheme: _Scheme, search: Search, context: Context) -> InstanceSett
         kv_cache_dtype=scheme.kv_cache_dtype,
         language_model_only=setting.language_model_only,
         async_scheduling=setting.engine.async_scheduling,
+        gdn_prefill_checkpoint=setting.engine.gdn_prefill_checkpoint,
         max_position_embeddings=context.max_position_embeddings,
     )
     return replace(

@@ -185,6 +185,7 @@ class Search:
             max_loras=setting.lora.max_loras if setting.lora else 0,
             max_lora_rank=setting.lora.max_lora_rank if setting.lora else 16,
             async_scheduling=setting.engine.async_scheduling,
+            gdn_prefill_checkpoint=setting.engine.gdn_prefill_checkpoint,
             max_position_embeddings=context.max_position_embeddings,
         )
         return self._fill(settings, steps, chunk)

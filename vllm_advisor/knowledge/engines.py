@@ -84,6 +84,7 @@ class _Facts(BaseModel):
     gpu_memory_utilization: tuple[_Number, ...]
     block_size: tuple[_Count, ...]
     async_scheduling: tuple[_Switch, ...]
+    gdn_prefill_checkpoint: tuple[_Switch, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -95,6 +96,7 @@ class EngineSources:
     gpu_memory_utilization: Source
     block_size: Source
     async_scheduling: Source
+    gdn_prefill_checkpoint: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -133,6 +135,7 @@ def load_engine(version: str | None = None) -> EngineFacts:
         gpu_memory_utilization=facts["gpu_memory_utilization"].value,
         block_size=facts["block_size"].value,
         async_scheduling=facts["async_scheduling"].value,
+        gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,

@@ -74,8 +74,12 @@ def declared_cache_dtype(raw: dict[str, Any]) -> str | None:
         return None
     if isinstance(scheme, dict):
         bits, floating = scheme.get("num_bits"), scheme.get("type") == "float"
-        return {8: "fp8", 4: "nvfp4"}.get(int(bits or 0)) if floating else None
-    return {"fp8": "fp8", "nvfp4": "nvfp4"}.get(str(scheme).lower())
+        name = {8: "fp8", 4: "nvfp4"}.get(int(bits or 0)) if floating else None
+    else:
+        name = str(scheme).lower()
+    if method.startswith("compressed"):
+        return "fp8"  # whatever the scheme says
+    return {"fp8": "fp8_e4m3", "nvfp4": "nvfp4"}.get(str(name))
 
 
 def _by_modelopt(hf_quant_config: dict[str, Any]) -> bool:

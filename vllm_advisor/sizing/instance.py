@@ -48,6 +48,7 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
             hybrid_manager=settings.hybrid_manager,
             prefix_caching=settings.prefix_caching,
             capability=settings.capability,
+            gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
             sparse_format=settings.sparse_format,
             block_outermost=model.block_outermost,
         ),

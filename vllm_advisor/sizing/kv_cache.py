@@ -48,6 +48,7 @@ class KVCacheSettings:
     hybrid_manager: bool = True
     prefix_caching: bool = True
     capability: int = 90
+    gdn_prefill_checkpoint: bool = True
     sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format
     block_outermost: bool = False
 
@@ -100,18 +101,20 @@ def state_bytes(state: RecurrentState, tensor_parallel_size: int) -> int:
     return conv + ceil_div(state.elements, tp) * state.element_bytes
 
 
-def checkpoints(state: RecurrentState, capability: int) -> tuple[int, int]:
+def checkpoints(state: RecurrentState, settings: KVCacheSettings) -> tuple[int, int]:
     """Extra blocks a prefix-cached state keeps for its checkpoint, and their alignment in tokens.
 
     Mamba2 and KDA keep one; a gated delta net where FlashInfer's prefill kernel is taken (compute
-    capability 9.0 and 10.x, key heads of 128). Source: vllm/model_executor/layers/mamba/
-    mamba_mixer2.py, vllm/model_executor/layers/mamba/gdn/*.py#num_prefill_checkpoint_blocks.
+    capability 9.0 and 10.x, key heads of 128; vLLM 0.33 and later). Sources: under
+    vllm/model_executor/layers/mamba:
+    mamba_mixer2.py and gdn/*.py#num_prefill_checkpoint_blocks.
     """
     if state.kind is StateKind.MAMBA2:
         return 1, 1
     if state.kind is StateKind.KDA:
         return 1, _KDA_CHUNK
-    flashinfer = capability == 90 or 100 <= capability < 110
+    capability = settings.capability
+    flashinfer = settings.gdn_prefill_checkpoint and (capability == 90 or 100 <= capability < 110)
     if state.kind is StateKind.GATED_DELTA_NET and flashinfer and state.key_head_dim == 128:
         return 1, _GDN_CHUNK
     return 0, 1
@@ -152,7 +155,7 @@ def aligned_block_size(specs: tuple[KVCacheSpec, ...], settings: KVCacheSettings
     if attention[0].kind is MLA:
         step = max(step, _MLA_HYBRID_ALIGNMENT)
     if settings.prefix_caching:
-        step = math.lcm(step, *(checkpoints(s, settings.capability)[1] for s in states))
+        step = math.lcm(step, *(checkpoints(s, settings)[1] for s in states))
     return max(settings.block_size, step * ceil_div(state_page, step * one))
 
 
@@ -167,7 +170,7 @@ def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) ->
     if spec.state is not None:
         page = state_bytes(spec.state, settings.tensor_parallel_size)
         cached = settings.prefix_caching
-        extra = checkpoints(spec.state, settings.capability)[0]
+        extra = checkpoints(spec.state, settings)[0]
         return LayerPage(
             kind=MAMBA,
             window=None,

@@ -47,6 +47,13 @@ def check_parallelism(
             where="--pipeline-parallel-size",
             fix="fewer stages than layers",
         )
+    if expert_parallel and not model.num_experts:
+        raise InfeasibleError(
+            "Number of experts in the model must be greater than 0 when expert parallelism is "
+            "enabled.",
+            where="--enable-expert-parallel",
+            fix="leave --enable-expert-parallel out",
+        )
     groups = {s.state.num_groups for s in model.cache_specs if s.state is not None}
     undivided = [n for n in groups if n > 1 and n % tp]
     if undivided:

@@ -30,6 +30,7 @@ class InstanceSettings:
     capability: int = 90  # compute capability x 10: some state caches depend on it
     sparse_format: int | None = None  # bytes per token of the backend's own latent format
     async_scheduling: bool = True
+    gdn_prefill_checkpoint: bool = True  # of the vLLM version
     max_loras: int = 0  # 0: LoRA is off
     max_lora_rank: int = 16
     kv_cache_memory_bytes: int | None = None

@@ -47,6 +47,7 @@ class EngineFacts:
     gpu_memory_utilization: float
     block_size: int
     async_scheduling: bool
+    gdn_prefill_checkpoint: bool = True  # FlashInfer's prefill keeps one more state per request
     source: str  # where the flags were read
     known: bool = True  # False: newer than the newest known, facts are of ``version_used``
     version_used: str = ""
