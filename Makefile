@@ -30,6 +30,11 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/size.py
 
+# Every question of tests/data/oracle.jsonl answered anew by vLLM's own code: an hour on one core.
+# VLLM_SOURCE: folder with an unzipped vLLM wheel, instead of the version that is installed.
+oracle: $(VLLM_VENV)/.made
+	cd tests/real && PYTHONPATH=$(abspath $(VLLM_SOURCE)) $(abspath $(VLLM_VENV))/bin/python -m oracle $(ORACLE)
+
 clean:
 	rm -rf $(VENV) $(VLLM_VENV) build dist
 
