@@ -144,9 +144,6 @@ ONLY_VLLM: dict[str, dict[str, Any]] = {
 }
 # Enough for a request of 32,768 tokens, and too little for one.
 AVAILABLE = (512 * MIB, 6 * MIB)
-# vllm/model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py keeps a state for the checkpoint of
-# FlashInfer's prefill since 0.33; size does so for every version.
-OTHERWISE_BEFORE_033 = {"gated-delta-net"} if VERSION < "0.33" else set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +189,6 @@ def our_answer(model: Path, arguments: dict[str, Any], available: int) -> Answer
     return Answer(*common, *figures)
 
 
-def named(name: str) -> Any:
-    reason = "size answers for vLLM 0.33, an older one is installed"
-    older = pytest.mark.xfail(name in OTHERWISE_BEFORE_033, reason=reason, strict=False)
-    return pytest.param(name, marks=older)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("oracle")
@@ -237,7 +228,7 @@ def rows(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("tag", SETTINGS)
-@pytest.mark.parametrize("name", [named(name) for name in MODELS])
+@pytest.mark.parametrize("name", MODELS)
 def test_size_is_the_installed_vllms(
     name: str, tag: str, rows: dict[tuple[str, str], dict[str, Any]], folder: Path
 ) -> None:
