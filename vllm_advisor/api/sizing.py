@@ -7,6 +7,7 @@ from typing import Any
 
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.settings import resolve_settings
+from vllm_advisor.api.start_memory import SHORT_AFTER_START, SHORT_AT_START, start_notes
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import load_engine
@@ -44,10 +45,11 @@ class SizeReport:
 
     @property
     def verdict(self) -> str:
-        """``fits``, ``no_headroom`` (the estimate may miss by more than is left) or ``refused``."""
+        """``fits``, ``no_headroom`` (it may or may not start: see the assumptions), ``refused``."""
         if not self.fits:
             return "refused"
-        return "fits" if self.figures.headroom else "no_headroom"
+        short = any(a.id in (SHORT_AT_START, SHORT_AFTER_START) for a in self.assumptions)
+        return "fits" if self.figures.headroom and not short else "no_headroom"
 
     @property
     def fits(self) -> bool:
@@ -139,7 +141,11 @@ def size(
         if longest > 0:
             settings = replace(settings, max_model_len=longest)
             figures = size_instance(facts, settings, accelerator=accelerator, overheads=overheads)
-    notes = (*figures.assumptions, *resolved.assumptions)
+    notes = (
+        *figures.assumptions,
+        *resolved.assumptions,
+        *start_notes(facts, settings, figures.budget, accelerator, overheads),
+    )
     if not engine.known:
         notes += (
             Assumption(
