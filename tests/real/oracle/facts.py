@@ -58,15 +58,32 @@ def group_facts(group: Any, vllm_config: Any) -> dict[str, Any]:
     }
 
 
-def _tensors(model: Any, seen: set[int]) -> Iterator[tuple[str, str, Any]]:
-    """(kind, dotted name, tensor) of each tensor that is not ``seen``, however often it is shared."""
+def _held(item: Any) -> Iterator[Any]:
+    """The tensor that a plain attribute is, or those that a kernel's wrapper of tensors holds."""
     import torch
 
+    if isinstance(item, torch.Tensor):
+        yield item
+    elif type(item).__module__.startswith("triton_kernels."):
+        for inner in vars(item).values():
+            yield from _held(inner)
+
+
+def _attributes(module: Any) -> Iterator[tuple[str, Any]]:
+    """Plain attributes of a module, and of the method that quantized it."""
+    yield from vars(module).items()
+    method = vars(module).get("quant_method")
+    if hasattr(method, "__dict__"):
+        yield from vars(method).items()
+
+
+def _tensors(model: Any, seen: set[int]) -> Iterator[tuple[str, str, Any]]:
+    """(kind, dotted name, tensor) of each tensor that is not ``seen``, however often it is shared."""
     for path, module in model.named_modules():
-        other = {key: item for key, item in vars(module).items() if isinstance(item, torch.Tensor)}
-        kinds = (("parameter", module._parameters), ("buffer", module._buffers), ("other", other))
-        for kind, members in kinds:
-            for key, tensor in members.items():
+        held = [(key, tensor) for key, item in _attributes(module) for tensor in _held(item)]
+        parameters, buffers = module._parameters.items(), module._buffers.items()
+        for kind, members in (("parameter", parameters), ("buffer", buffers), ("other", held)):
+            for key, tensor in members:
                 if tensor is not None and id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield kind, f"{path}.{key}" if path else key, tensor
@@ -82,7 +99,7 @@ def weight_facts(model: Any, *, beside: Any = None) -> dict[str, Any]:
     Returns:
         ``params`` elements and ``param_bytes`` of parameters, ``buffer_bytes`` of buffers
         (RoPE tables among them), ``other_bytes`` of tensors kept as plain attributes on the
-        device, ``bytes_by_dtype`` of the parameters.
+        device (MXFP4 weights once transformed), ``bytes_by_dtype`` of the parameters.
     """
     facts = {"params": 0, "param_bytes": 0, "buffer_bytes": 0, "other_bytes": 0}
     by_dtype: dict[str, int] = {}

@@ -168,6 +168,11 @@ def _answer_for_vllm(gpu: FakeGPU) -> None:
     # The CPU wheel switches Triton off by its version's suffix.
     vllm.platforms.vllm_version_matches_substr = _always(value=False)
 
+    # The CPU wheel leaves out FlashAttention 4, which vLLM looks for by its file.
+    from vllm.vllm_flash_attn import flash_attn_interface
+
+    flash_attn_interface.FA4_AVAILABLE = True
+
     # vLLM looks at model classes in a subprocess, which would not see these answers.
     from vllm.model_executor.models import registry
 
