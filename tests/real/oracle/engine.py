@@ -41,14 +41,16 @@ class _Log(logging.Handler):
 def prepare() -> None:
     """Import what every question needs, once, so that forks of this process have it."""
     import torch
-    import vllm.model_executor.layers.fused_moe
     import vllm.model_executor.models.deepseek_v2
     import vllm.model_executor.models.llama
     import vllm.model_executor.models.qwen3_next
     import vllm.v1.engine.core
     import vllm.v1.worker.gpu.model_runner
     import vllm.v1.worker.gpu_model_runner  # noqa: F401
+    from vllm.model_executor.layers.fused_moe import expert_map_manager
 
+    # 0.32 logs which experts a rank has, by values that tensors on the meta device do not have.
+    expert_map_manager.ExpertMapManager.get_compressed_map_string = lambda _self: ""
     fake_ranks.install()
     drafters.install()
     torch.set_num_threads(1)
