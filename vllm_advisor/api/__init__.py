@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from vllm_advisor.api.explaining import explain
     from vllm_advisor.api.facts import profile_names, profile_text
     from vllm_advisor.api.hardware import probe
-    from vllm_advisor.api.planning import PlanReport, plan, write_plan
+    from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.size_extras import size_report
     from vllm_advisor.api.sizing import SizeReport, size
 
@@ -23,6 +23,7 @@ _WHERE = {
     "probe": "hardware",
     "profile_names": "facts",
     "profile_text": "facts",
+    "read_report": "planning",
     "rules_text": "checking",
     "size": "sizing",
     "size_report": "size_extras",
@@ -38,6 +39,7 @@ __all__ = [
     "probe",
     "profile_names",
     "profile_text",
+    "read_report",
     "rules_text",
     "size",
     "size_report",

@@ -6,16 +6,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vllm_advisor.api.explaining import explain
 from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.plan import make_plan
 from vllm_advisor.knowledge.engines import load_engine
+from vllm_advisor.knowledge.environments import (
+    make_environment,
+    read_environment_file,
+    read_settings,
+)
 from vllm_advisor.knowledge.overheads import load_overheads
+from vllm_advisor.knowledge.plan_reader import read_plan
 from vllm_advisor.knowledge.workloads import bundled_workload_path, load_workload, read_workload
 from vllm_advisor.render.plan_file import plan_dict
 from vllm_advisor.render.targets import render_plan
 from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Artifact, Plan
 from vllm_advisor.types.workload import Workload
 
@@ -47,6 +55,8 @@ def plan(
     text: str | None = None,
     hardware_gpu: str | None = None,
     vllm_version: str | None = None,
+    environment_file: str | Path | None = None,
+    environment: tuple[str, ...] = (),
 ) -> PlanReport:
     """Plan a workload.
 
@@ -55,9 +65,11 @@ def plan(
         text: the file's text, when ``workload`` is only its name (standard input).
         hardware_gpu: another GPU type than the workload names.
         vllm_version: another version than the workload names.
+        environment_file: a file of environment keys; they win over the workload's.
+        environment: ``KEY=VALUE`` words; they win over both. Never influences what is planned.
 
     Raises:
-        InputError: the workload file is wrong.
+        InputError: the workload or the environment is wrong.
         UnknownFactError: the model, the GPU or the hardware cannot be found out.
     """
     asked = _read(workload, text)
@@ -67,11 +79,51 @@ def plan(
     if vllm_version is not None:
         origins = {**asked.origins, "vllm_version": "--vllm-version"}
         asked = replace(asked, vllm_version=vllm_version, origins=origins)
+    surroundings = resolve_environment(asked.environment, environment_file, environment)
     engine = load_engine(asked.vllm_version)
     model = find_model(asked.model)
     node = resolve_hardware(asked.hardware)
     overheads = load_overheads(engine.version_used or engine.version)
-    return PlanReport(plan=make_plan(asked, model, node, engine, overheads), engine=engine)
+    made = make_plan(asked, model, node, engine, overheads)
+    return PlanReport(plan=replace(made, environment=surroundings), engine=engine)
+
+
+def read_report(
+    plan_file: str | Path,
+    *,
+    text: str | None = None,
+    environment_file: str | Path | None = None,
+    environment: tuple[str, ...] = (),
+) -> PlanReport:
+    """A plan that was written, to be rendered again.
+
+    Args:
+        plan_file: a plan.yaml, or a folder that has one.
+        text: the file's text, when ``plan_file`` is only its name.
+        environment_file: a file of environment keys; they win over the plan's.
+        environment: ``KEY=VALUE`` words; they win over both.
+
+    Raises:
+        InputError: the file is no plan.yaml of this version, or the environment is wrong.
+    """
+    data = explain(plan_file, text=text)
+    engine = load_engine(str(data.get("vllm_version")))
+    read = read_plan(data, engine, file=str(plan_file))
+    given = read.environment.given()
+    surroundings = resolve_environment(given, environment_file, environment)
+    return PlanReport(plan=replace(read, environment=surroundings), engine=engine)
+
+
+def resolve_environment(
+    given: dict[str, Any], file: str | Path | None, words: tuple[str, ...]
+) -> Environment:
+    """The environment: ``words`` win over ``file``, which wins over what is already given.
+
+    Raises:
+        InputError: something in them is wrong.
+    """
+    from_file = read_environment_file(file) if file is not None else {}
+    return make_environment({**given, **from_file, **read_settings(words)})
 
 
 def write_plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import tempfile
@@ -14,6 +15,27 @@ from vllm_advisor.types.plan import Artifact
 def drift(artifacts: tuple[Artifact, ...], folder: Path) -> tuple[str, ...]:
     """Names that are missing from ``folder`` or differ from what would be written."""
     return tuple(a.path for a in artifacts if _content(folder / a.path) != a.text)
+
+
+def differences(artifacts: tuple[Artifact, ...], folder: Path) -> str:
+    """A unified diff from what ``folder`` holds to what would be written; empty if nothing."""
+    parts: list[str] = []
+    for artifact in artifacts:
+        before = _content(folder / artifact.path)
+        parts += difflib.unified_diff(
+            (before or "").splitlines(keepends=True),
+            artifact.text.splitlines(keepends=True),
+            f"{folder / artifact.path}" if before is not None else "/dev/null",
+            artifact.path,
+        )
+    return "".join(parts)
+
+
+def as_one_text(artifacts: tuple[Artifact, ...]) -> str:
+    """Files for people to read one after the other; a single one as it is, to be piped on."""
+    if len(artifacts) == 1:
+        return artifacts[0].text
+    return "\n".join(f"# ---- {a.path}\n{a.text}" for a in artifacts)
 
 
 def write_artifacts(

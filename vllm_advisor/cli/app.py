@@ -14,6 +14,7 @@ from vllm_advisor.cli import (
     plan,
     probe,
     profiles,
+    render,
     rules,
     schema,
     size,
@@ -29,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
-for module in (plan, check, size, explain, probe, init, profiles, rules, schema):
+for module in (plan, check, size, render, explain, probe, init, profiles, rules, schema):
     module.register(app)
 
 

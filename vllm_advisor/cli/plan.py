@@ -8,6 +8,16 @@ from typing import Annotated
 
 import typer
 
+from vllm_advisor.cli.delivery import (
+    Check,
+    Diff,
+    EnvironmentFile,
+    OutputDir,
+    Overwrite,
+    Settings,
+    Targets,
+    deliver,
+)
 from vllm_advisor.cli.output import DataFormat, PlanFormat, print_data, read_stdin, say
 from vllm_advisor.errors import EXIT_NO
 
@@ -25,17 +35,13 @@ def plan(
     output_format: Annotated[
         PlanFormat, typer.Option("--format", "-f", help="How to print the plan.")
     ] = PlanFormat.TABLE,
-    output_dir: Annotated[
-        Path | None,
-        typer.Option(help="Write serve-*.sh, plan.yaml and PLAN.md here: all of them or none."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files of other content.")
-    ] = False,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Write nothing; fail if --output-dir differs from the plan."),
-    ] = False,
+    target: Targets = None,
+    output_dir: OutputDir = None,
+    overwrite: Overwrite = False,
+    check: Check = False,
+    diff: Diff = None,
+    environment: EnvironmentFile = None,
+    set_: Settings = None,
     gpu: Annotated[
         str | None, typer.Option(help="Plan for this GPU instead of the workload's.")
     ] = None,
@@ -54,12 +60,21 @@ def plan(
 
       vllm-advisor plan workload.yaml --output-dir deploy/
 
+      vllm-advisor plan workload.yaml --target kubernetes --set namespace=llm --output-dir deploy/
+
       vllm-advisor plan workload.yaml --format json | jq .cost
     """
     from vllm_advisor import api
 
     text = read_stdin("a workload") if workload == "-" else None
-    report = api.plan(workload, text=text, hardware_gpu=gpu, vllm_version=vllm_version)
+    report = api.plan(
+        workload,
+        text=text,
+        hardware_gpu=gpu,
+        vllm_version=vllm_version,
+        environment_file=environment,
+        environment=tuple(set_ or ()),
+    )
     if output_format is PlanFormat.TABLE:
         from vllm_advisor.report.table import print_plan
 
@@ -69,16 +84,7 @@ def plan(
         sys.stdout.write(page.text)
     else:
         print_data(report.to_dict(), DataFormat(output_format.value))
-    if output_dir is not None and check:
-        from vllm_advisor.api.writing import drift
-
-        changed = drift(report.artifacts(), output_dir)
-        if changed:
-            say(f"differs from the plan: {', '.join(changed)} in {output_dir}")
-            raise typer.Exit(EXIT_NO)
-    elif output_dir is not None and report.feasible:
-        for name in api.write_plan(report, output_dir, overwrite=overwrite):
-            say(f"wrote {output_dir / name}")
+    deliver(report, target, output_dir, overwrite=overwrite, check=check, diff=diff)
     if not report.feasible:
         say("no feasible plan: nothing was written")
         raise typer.Exit(EXIT_NO)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.instance_figures import instance_figures
 from vllm_advisor.decide.memory_flags import length_flag, memory_flags, stretch_flags
 from vllm_advisor.decide.parallel_flags import parallel_flags, served_names_flag
-from vllm_advisor.decide.reasons import Scope, formula, user
+from vllm_advisor.decide.reasons import Scope, formula, user, vllm
 from vllm_advisor.decide.scheduler_flags import scheduler_flags
 from vllm_advisor.decide.search import Search
 from vllm_advisor.decide.tree import Serving, Strategy, serving_of
-from vllm_advisor.types.decision import Decision
+from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.engine import EngineArgs
 from vllm_advisor.types.plan import Instance
 from vllm_advisor.types.sizing import Figure
@@ -20,6 +21,8 @@ from vllm_advisor.types.source import Source, SourceKind
 from vllm_advisor.types.workload import Workload
 
 _FIRST_PORT = 8000
+_SHUTDOWN_SECONDS = 45  # llm-d's graceful-shutdown component
+_LONGEST_SHUTDOWN = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ def build_instance(
         *memory_flags(scope, search, chosen, workload),
         *scheduler_flags(scope, search, chosen, shares_with_chat=shares_with_chat),
         *features,
+        *_shutdown_flag(scope, search),
         scope.decide(
             "port",
             _FIRST_PORT + ports,
@@ -92,6 +96,25 @@ def build_instance(
         figures=chosen.figures,
     )
     return Built(instance=instance, decisions=decisions, figures=figures)
+
+
+def _shutdown_flag(scope: Scope, search: Search) -> tuple[Decision, ...]:
+    """Running requests are finished when a server is told to stop; vLLM's default aborts them."""
+    if "shutdown_timeout" not in search.setting.engine.flags:
+        return ()
+    ends = [math.ceil((d.request.slo.e2e_ms or 0) / 1000) for d in search.demands]
+    seconds = min(max([_SHUTDOWN_SECONDS, *ends]), _LONGEST_SHUTDOWN)
+    why = "the longest end-to-end target" if seconds > _SHUTDOWN_SECONDS else "what llm-d waits"
+    return (
+        scope.decide(
+            "shutdown_timeout",
+            seconds,
+            f"a server told to stop finishes its requests for up to {seconds} s ({why}); "
+            "vLLM's default of 0 aborts them",
+            vllm("0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout"),
+            rejected=(Rejected(option="0", why="every rollout would break running requests"),),
+        ),
+    )
 
 
 def _unflagged(scope: Scope, search: Search, chosen: Candidate) -> list[Decision]:

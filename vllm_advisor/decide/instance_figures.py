@@ -7,6 +7,7 @@ from dataclasses import replace
 from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.reasons import formula, user, vllm
 from vllm_advisor.decide.search import Search
+from vllm_advisor.sizing.weights import weight_bytes
 from vllm_advisor.types.sizing import Figure
 from vllm_advisor.types.source import Source
 
@@ -81,6 +82,13 @@ def instance_figures(name: str, search: Search, chosen: Candidate) -> tuple[Figu
         "1 + sum over classes of shared prefix + concurrency x (request at p95 - shared prefix), "
         "one replica's share",
         formula("replicas-from-concurrency"),
+    )
+    add(
+        "weights.checkpoint",
+        weight_bytes(search.setting.model).total_bytes,
+        "bytes",
+        "size of the checkpoint's files; of all weights in its dtype where that is not known",
+        search.setting.model.weights.source,
     )
     for demand in search.demands:
         add(

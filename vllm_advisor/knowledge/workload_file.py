@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
+from vllm_advisor.knowledge.environment_file import EnvironmentKeys
 from vllm_advisor.knowledge.workload_hardware import Hardware
 from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, LoraKeys, PricesKeys, RagKeys
 from vllm_advisor.knowledge.workload_values import (
@@ -216,3 +217,6 @@ class WorkloadKeys(Keys):
     rag: RagKeys | None = Field(None, description="Retrieval on the application's side.")
     constraints: ConstraintsKeys | None = Field(None, description="What the plan may not do.")
     prices: PricesKeys | None = Field(None, description="Your prices.")
+    environment: EnvironmentKeys | None = Field(
+        None, description="Where it is deployed: names, registry, storage. Never changes the plan."
+    )

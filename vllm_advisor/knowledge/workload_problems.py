@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -58,6 +58,8 @@ _OTHER_WORDS = {
     "gptq": "name the GPTQ checkpoint as `model`: vLLM cannot make one while it loads",
 }
 
+KeysT = TypeVar("KeysT", bound=BaseModel)
+
 
 class WorkloadError(InputError):
     """A workload file with problems: this is the first, ``others`` are the rest in order."""
@@ -68,18 +70,29 @@ class WorkloadError(InputError):
         self.others = tuple(others)
 
 
-def read_keys(marked: MarkedYaml) -> WorkloadKeys:
-    """Hold a file against the models.
+def read_workload_keys(marked: MarkedYaml) -> WorkloadKeys:
+    """Hold a workload file against its models.
 
     Raises:
         WorkloadError: all that is wrong with the file.
     """
-    keys, problems = None, list(_between_sections(marked))
+    return read_keys(marked, WorkloadKeys, beyond=tuple(_between_sections(marked)))
+
+
+def read_keys(
+    marked: MarkedYaml, model: type[KeysT], *, beyond: tuple[Problem, ...] = ()
+) -> KeysT:
+    """Hold a file against the model of its top level; ``beyond`` are problems already known.
+
+    Raises:
+        WorkloadError: all that is wrong with the file.
+    """
+    keys, problems = None, list(beyond)
     try:
-        keys = WorkloadKeys.model_validate(marked.data)
+        keys = model.model_validate(marked.data)
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            problems += _problems(details, marked)
+            problems += _problems(details, marked, model)
     if keys is None or problems:
         problems.sort(key=lambda problem: (marked.position(problem.path), len(problem.path)))
         raise WorkloadError([_as_error(problem, marked) for problem in problems])
@@ -126,7 +139,9 @@ def _between_sections(marked: MarkedYaml) -> Iterator[Problem]:
         yield Problem(path=("images_per_prompt",), what=what, fix=fix)
 
 
-def _problems(details: ErrorDetails, marked: MarkedYaml) -> list[Problem]:
+def _problems(
+    details: ErrorDetails, marked: MarkedYaml, model: type[BaseModel]
+) -> list[Problem]:
     """The problems behind one of pydantic's errors."""
     path: KeyPath = ()
     for step in details["loc"]:
@@ -139,9 +154,9 @@ def _problems(details: ErrorDetails, marked: MarkedYaml) -> list[Problem]:
             Problem(path=(*path, *inner.path), what=inner.what, fix=inner.fix)
             for inner in context["problems"]
         ]
-    fix = _descriptions(_place(path[:-1])).get(str(path[-1]), "") if path else ""
+    fix = _description(model, path)
     if kind == "extra_forbidden":
-        what, fix = _unknown_key(path)
+        what, fix = _unknown_key(path, model)
     elif kind == "missing":
         return [Problem(path=path, what="is missing", fix=f"add `{path[-1]}:`. {fix}")]
     elif value is None:
@@ -207,13 +222,13 @@ def _unknown_word(value: Any, expected: str) -> tuple[str, str]:
     return f"{_show(value)} is unknown", _OTHER_WORDS.get(word, fix)
 
 
-def _unknown_key(path: KeyPath) -> tuple[str, str]:
+def _unknown_key(path: KeyPath, model: type[BaseModel]) -> tuple[str, str]:
     """An unknown key, with the key that was meant or the place where it belongs."""
     key, place = str(path[-1]), _place(path[:-1])
-    known = sorted(_descriptions(place))
+    known = sorted(_descriptions(model, place))
     if key in known:
         return "cannot stand beside the other keys here", "keep one of the ways to write it"
-    elsewhere = [other for other in _places() if key in _descriptions(other)]
+    elsewhere = [other for other in _places(model) if key in _descriptions(model, other)]
     if elsewhere:
         section = ".".join(elsewhere[0]).replace(".*", "[]") or "the top level"
         return "stands in the wrong place", f"move it to {section}"
@@ -231,13 +246,21 @@ def _place(path: KeyPath) -> Place:
     return tuple("*" if isinstance(step, int) else step for step in path)
 
 
-def _descriptions(place: Place) -> dict[str, str]:
+def _description(model: type[BaseModel], path: KeyPath) -> str:
+    """What the key says it is, or the mapping or list that holds it."""
+    if not path:
+        return ""
+    found = _descriptions(model, _place(path[:-1])).get(str(path[-1]))
+    return _description(model, path[:-1]) if found is None else found
+
+
+def _descriptions(model: type[BaseModel], place: Place) -> dict[str, str]:
     """The keys allowed at a place, each with its description."""
-    return _places().get(place, {})
+    return _places(model).get(place, {})
 
 
 @cache
-def _places() -> dict[Place, dict[str, str]]:
+def _places(root: type[BaseModel]) -> dict[Place, dict[str, str]]:
     """Every place of the file that holds keys."""
     places: dict[Place, dict[str, str]] = {}
 
@@ -248,7 +271,7 @@ def _places() -> dict[Place, dict[str, str]]:
             for inner, deeper in _models(field.annotation, (*place, name)):
                 visit(inner, deeper)
 
-    visit(WorkloadKeys, ())
+    visit(root, ())
     return places
 
 

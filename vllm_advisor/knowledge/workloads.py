@@ -10,6 +10,7 @@ from typing import Any
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge import workload_file as keys
+from vllm_advisor.knowledge.environments import environment_keys
 from vllm_advisor.knowledge.workload_hardware import (
     Described,
     DescribedHardware,
@@ -17,7 +18,7 @@ from vllm_advisor.knowledge.workload_hardware import (
     LabelledHardware,
 )
 from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, PricesKeys
-from vllm_advisor.knowledge.workload_problems import WorkloadError, read_keys
+from vllm_advisor.knowledge.workload_problems import WorkloadError, read_workload_keys
 from vllm_advisor.knowledge.yaml_marks import MAX_CHARACTERS, MarkedYaml, load_marked
 from vllm_advisor.types import workload as types
 from vllm_advisor.types.accelerator import Accelerator, Node, Price
@@ -57,7 +58,7 @@ def load_workload(text: str | Path, *, file: str) -> types.Workload:
         WorkloadError: keys or values are wrong: the first problem, with the rest in ``others``.
     """
     marked = load_marked(_text_of(text) if isinstance(text, Path) else text, file)
-    return _workload(read_keys(marked), marked)
+    return _workload(read_workload_keys(marked), marked)
 
 
 def workload_json_schema() -> dict[str, Any]:
@@ -139,6 +140,7 @@ def _workload(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Workload:
         rag=types.Rag(**given.rag.model_dump()) if given.rag else types.Rag(),
         constraints=_constraints(limits),
         prices=types.Prices(**(given.prices or PricesKeys()).model_dump()),
+        environment=environment_keys(given.environment),
         origins={
             ".".join(map(str, path)): f"{marked.file}:{line}"
             for path, (line, _) in marked.marks.items()

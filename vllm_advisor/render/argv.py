@@ -71,6 +71,11 @@ def flag_words(arg: EngineArg, engine: EngineFacts) -> list[str]:
     return _pair(spelling, _word(value, flag))
 
 
+def json_arg(value: Any) -> str:
+    """A value as the one JSON word that a flag takes; quote it for where it stands."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def flag_spelling(flag: Flag) -> str:
     """The long spelling that carries the dest's own name, or the first long one."""
     kebab = "--" + flag.dest.replace("_", "-")
@@ -111,7 +116,7 @@ def _pair(spelling: str, word: str) -> list[str]:
 
 def _word(value: Any, flag: Flag) -> str:
     if isinstance(value, dict) or (flag.kind == "json" and not isinstance(value, str)):
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json_arg(value)
     return _checked(str(value), flag.dest)
 
 

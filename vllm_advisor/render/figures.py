@@ -18,7 +18,8 @@ def figures_dict(figures: InstanceFigures, configured: int) -> dict[str, Any]:
         JSON types. ``memory`` is in bytes of one GPU (the fullest rank), ``None`` when no GPU was
         needed to answer. ``max_model_len.fits`` is the longest request that would start.
         ``headroom`` is false
-        where the fitted overheads may miss by more than is left beside one request.
+        where the fitted overheads may miss (``may_miss_bytes``) by more than is left beside one
+        request (``spare_bytes``).
     """
     capacity = figures.capacity
     return {
@@ -32,6 +33,8 @@ def figures_dict(figures: InstanceFigures, configured: int) -> dict[str, Any]:
         "fits": figures.starts,
         "refusal": figures.refusal or None,
         "headroom": figures.headroom,
+        "spare_bytes": figures.spare_bytes,
+        "may_miss_bytes": figures.may_miss_bytes,
         "attention_backend": figures.attention_backend,
         "confidence": str(figures.confidence),
         "assumptions": [
@@ -58,6 +61,9 @@ def _kv_cache(capacity: Capacity) -> dict[str, Any]:
         "num_gpu_blocks": capacity.num_gpu_blocks,
         "block_size": capacity.block_size,
         "bytes_per_token": capacity.bytes_per_token,
+        "available_bytes": capacity.available_bytes,
+        "bytes_per_block": capacity.bytes_per_block,
+        "blocks_per_request": capacity.blocks_per_request,
         "request_bytes": capacity.request_bytes,
         "max_concurrency": capacity.max_concurrency,
         "groups": [

@@ -1,7 +1,8 @@
 """The one Jinja environment, and the filters that carry values into files.
 
-Templates only place values. Whatever enters a shell script goes through ``shq`` (a word) or
-``comment`` (text); whatever enters YAML goes through ``yaml``.
+Templates only place values, and every value goes through a filter: into a shell script through
+``sh_word`` or ``comment``, into YAML through ``yaml_str`` (text), ``to_yaml`` (anything) or
+``comment``, into a word that is JSON through ``json_arg``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from vllm_advisor.render.argv import json_arg
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
 from vllm_advisor.render.visible import visible
 from vllm_advisor.resources import templates
@@ -29,15 +31,39 @@ def shell_word(value: object) -> str:
     return shlex.quote(str(value))
 
 
-def yaml_scalar(value: str | float | None) -> str:
-    r"""A scalar on one line that every YAML parser reads as this value and type.
+class _Quoting(yaml.SafeDumper):
+    """Quotes every text and repeats what occurs twice instead of naming it."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        del data
+        return True
+
+
+_Quoting.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+)
+
+
+def to_yaml(value: Any) -> str:
+    r"""A value on one line, in flow style, that every YAML parser reads as this value and type.
 
     Text is always quoted: ``yes``, ``1e3``, ``0o17`` and ``12:30`` are text to one YAML parser and
     something else to the next.
     """
-    style = '"' if isinstance(value, str) else None
-    text: str = yaml.safe_dump(value, default_style=style, allow_unicode=True, width=_ONE_LINE)
+    text: str = yaml.dump(
+        value,
+        Dumper=_Quoting,
+        default_flow_style=True,
+        allow_unicode=True,
+        sort_keys=False,
+        width=_ONE_LINE,
+    )
     return text.split("\n", 1)[0]  # a bare scalar is followed by an end-of-document line
+
+
+def yaml_str(value: object) -> str:
+    """Text as a quoted YAML scalar, whatever it was: an annotation of ``8`` is ``"8"``."""
+    return to_yaml(str(value))
 
 
 def comment(text: object, indent: int = 0, width: int = COMMENT_WIDTH) -> str:
@@ -87,8 +113,10 @@ def environment() -> Environment:
         autoescape=False,  # noqa: S701 - no HTML: shell, YAML and Markdown have filters of their own
     )
     made.filters.update(
-        shq=shell_word,
-        yaml=yaml_scalar,
+        sh_word=shell_word,
+        to_yaml=to_yaml,
+        yaml_str=yaml_str,
+        json_arg=json_arg,
         comment=comment,
         bytes=format_bytes,
         tokens=format_tokens,

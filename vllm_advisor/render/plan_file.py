@@ -59,6 +59,7 @@ def plan_dict(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
         "nearest": plan.nearest,
         "notes": list(plan.notes),
         "inputs": plain(plan.inputs),
+        "environment": plain(plan.environment.given()),
     }
 
 

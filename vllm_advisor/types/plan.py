@@ -8,6 +8,7 @@ from typing import Any
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineArgs
+from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.sizing import Figure, InstanceFigures
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 
@@ -91,11 +92,23 @@ class Plan:
     nearest: str = ""
     notes: tuple[str, ...] = ()
     inputs: dict[str, Any] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
 
     @property
     def confidence(self) -> Confidence:
         """Lowest confidence any assumption allows."""
         return confidence_of(self.assumptions)
+
+    def figure(self, figure_id: str) -> Figure:
+        """The figure with an id.
+
+        Raises:
+            KeyError: the plan has none.
+        """
+        found = next((f for f in self.figures if f.id == figure_id), None)
+        if found is None:
+            raise KeyError(figure_id)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +118,8 @@ class Artifact:
     path: str
     text: str
     executable: bool = False
+
+    @property
+    def about_the_plan(self) -> bool:
+        """It tells about the plan (plan.yaml, PLAN.md) instead of starting anything."""
+        return self.path in ("plan.yaml", "PLAN.md")

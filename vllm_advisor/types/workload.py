@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from vllm_advisor.types.accelerator import Node
 
@@ -160,4 +161,5 @@ class Workload:
     rag: Rag = field(default_factory=Rag)
     constraints: Constraints = field(default_factory=Constraints)
     prices: Prices = field(default_factory=Prices)
+    environment: dict[str, Any] = field(default_factory=dict)  # the keys given
     origins: dict[str, str] = field(default_factory=dict)

@@ -49,7 +49,7 @@ MISTAKES = {
     "key in the wrong section": ("classes:", "max_gpus: 3\nclasses:", "3:1", "max_gpus: stands in the wrong place", "move it to constraints"),
     "key of a class at the top": ("classes:", "needs: lookup\nclasses:", "3:1", "stands in the wrong place", "move it to classes[]"),
     "key of a section at the top": ("classes:", "top_k: 3\nclasses:", "3:1", "stands in the wrong place", "move it to rag"),
-    "environment is no key": ("classes:", "environment: {}\nclasses:", "3:1", "environment: is an unknown key", ""),
+    "surroundings is no key": ("classes:", "surroundings: {}\nclasses:", "3:1", "surroundings: is an unknown key", ""),
     "model missing": ("model: meta-llama/Llama-3.1-8B-Instruct\n", "", "1:1", "model: is missing", "add `model:`"),
     "model like a flag": ("meta-llama/Llama-3.1-8B-Instruct", "--help", "1:1", "starts with a hyphen", "Hugging Face id"),
     "model with a line break": ("meta-llama/Llama-3.1-8B-Instruct", '"a\\nb"', "1:1", "'a\\nb' is not allowed", ""),
@@ -232,13 +232,13 @@ def test_the_error_is_an_input_error_whose_first_problem_is_its_own():
 
 
 def test_every_key_has_a_description():
-    for place, keys in _places().items():
+    for place, keys in _places(WorkloadKeys).items():
         for key, description in keys.items():
             assert description.endswith("."), (place, key)
 
 
 def test_places_lead_into_lists_and_into_every_form_of_a_value():
-    places = _places()
+    places = _places(WorkloadKeys)
     assert set(places[("classes", "*", "prompt_tokens")]) == {"p50", "p95", "max"}
     assert set(places[("hardware",)]) == {"gpu", "count", "nodes", "node_labels", "described"}
     assert "compute_capability" in places[("hardware", "described")]
@@ -246,7 +246,7 @@ def test_places_lead_into_lists_and_into_every_form_of_a_value():
 
 
 WORDS = st.sampled_from([
-    *(key for keys in _places().values() for key in keys),
+    *(key for keys in _places(WorkloadKeys).values() for key in keys),
     "local", "chat", "h100-sxm", "fp8", "forbidden", "32k", "80GiB", "9.0", "lookup", "lora",
 ])  # fmt: skip
 VALUES = st.recursive(
@@ -261,9 +261,9 @@ def _mutated():
     """The good file's data with some values replaced by anything."""
     keys = ["model", "hardware", "vllm_version", "name", "uses", "lora", "images_per_prompt"]
     keys += ["classes", "rag", "constraints", "prices"]
-    request = st.dictionaries(st.sampled_from([*_places()[("classes", "*")]]), VALUES, max_size=9)
+    request = st.dictionaries(st.sampled_from([*_places(WorkloadKeys)[("classes", "*")]]), VALUES, max_size=9)
     section = st.one_of(VALUES, st.lists(request, max_size=3), *(
-        st.dictionaries(st.sampled_from([*inner]), VALUES, max_size=6) for inner in _places().values()
+        st.dictionaries(st.sampled_from([*inner]), VALUES, max_size=6) for inner in _places(WorkloadKeys).values()
     ))  # fmt: skip
     return st.dictionaries(st.sampled_from(keys), section, max_size=11)
 

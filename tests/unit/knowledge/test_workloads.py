@@ -12,6 +12,7 @@ import yaml
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge.workload_file import WorkloadKeys
 from vllm_advisor.knowledge.workload_problems import _places
 from vllm_advisor.knowledge.workloads import (
     MAX_BYTES,
@@ -422,7 +423,9 @@ def test_the_schema_is_one_and_accepts_what_the_reader_accepts(schema):
         (("constraints", "gpu_memory_utilization"), 1.2),
         (("constraints", "weight_quantization"), "fp8"),
         (("lora", "max_lora_rank"), 17),
-        (("environment",), {}),
+        (("surroundings",), {}),
+        (("environment",), {"namespace": "Not_a_label"}),
+        (("environment",), {"labels": {"team": "a b"}}),
     ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(schema, path, value):
@@ -444,7 +447,7 @@ def test_the_schema_describes_every_key(schema):
 
 def test_the_reference_page_names_every_key_and_only_bundled_starters():
     page = (Path(__file__).resolve().parents[3] / "docs" / "workload.md").read_text("utf-8")
-    for place, keys in _places().items():
+    for place, keys in _places(WorkloadKeys).items():
         for key in keys:
             assert re.search(rf"\b{key}\b", page), (place, key)
     starters = re.findall(

@@ -13,7 +13,7 @@ from vllm_advisor.render.jinja import (
     number,
     quantity,
     shell_word,
-    yaml_scalar,
+    to_yaml,
 )
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
 from vllm_advisor.render.visible import visible
@@ -59,7 +59,7 @@ def test_a_shell_word_is_one_word(text):
     | st.floats(allow_nan=False, allow_infinity=False)
 )
 def test_a_yaml_scalar_is_one_line_that_reads_back_the_same(value):
-    text = yaml_scalar(value)
+    text = to_yaml(value)
     assert "\n" not in text
     assert yaml.safe_load(f"key: {text}\nnext: 1\n") == {"key": value, "next": 1}
 
@@ -68,7 +68,7 @@ def test_a_yaml_scalar_is_one_line_that_reads_back_the_same(value):
     "text", ["yes", "null", "1e3", "12345e67", "0o17", "12:30", "~", "- a", "a: b", "{{ x }}", ""]
 )
 def test_text_is_always_quoted_in_yaml(text):
-    assert yaml_scalar(text) == f'"{text}"'
+    assert to_yaml(text) == f'"{text}"'
 
 
 def _inline(source):
