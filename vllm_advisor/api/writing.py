@@ -35,7 +35,8 @@ def as_one_text(artifacts: tuple[Artifact, ...]) -> str:
     """Files for people to read one after the other; a single one as it is, to be piped on."""
     if len(artifacts) == 1:
         return artifacts[0].text
-    return "\n".join(f"# ---- {a.path}\n{a.text}" for a in artifacts)
+    start = "---\n" if all(a.path.endswith(".yaml") for a in artifacts) else ""
+    return "\n".join(f"{start}# {a.path}\n{a.text}" for a in artifacts)
 
 
 def write_artifacts(

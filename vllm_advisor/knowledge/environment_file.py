@@ -32,7 +32,9 @@ Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 MountPath = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", max_length=255)]
 Url = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9._~:/?#@!&*+,;=%-]+$", max_length=400)]
-Toleration = dict[Literal["key", "operator", "value", "effect"], Annotated[str, Field(min_length=1)]]
+Toleration = dict[
+    Literal["key", "operator", "value", "effect"], Annotated[str, Field(min_length=1)]
+]
 
 
 class EnvironmentKeys(Keys):
@@ -73,9 +75,9 @@ class EnvironmentKeys(Keys):
     storage_class_name: DnsName | None = Field(
         None, description="StorageClass of the claims; the cluster's default unless given."
     )
-    storage_access_mode: (
-        Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"] | None
-    ) = Field(None, description="Access mode of the claims: ReadWriteMany shares one claim.")
+    storage_access_mode: Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"] | None = (
+        Field(None, description="Access mode of the claims: ReadWriteMany shares one claim.")
+    )
     download_mib_per_second: Count | None = Field(
         None, description="MiB per second at which weights arrive; sizes the startup probe."
     )
@@ -96,9 +98,7 @@ class EnvironmentKeys(Keys):
     runtime_class_name: DnsName | None = Field(
         None, description="runtimeClassName of the pods, such as nvidia."
     )
-    priority_class_name: DnsName | None = Field(
-        None, description="priorityClassName of the pods."
-    )
+    priority_class_name: DnsName | None = Field(None, description="priorityClassName of the pods.")
     gpu_allocation: Annotated[GpuAllocation, Field(strict=False)] | None = Field(
         None, description="device-plugin (nvidia.com/gpu) or dra (a ResourceClaimTemplate)."
     )

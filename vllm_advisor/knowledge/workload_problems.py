@@ -79,9 +79,7 @@ def read_workload_keys(marked: MarkedYaml) -> WorkloadKeys:
     return read_keys(marked, WorkloadKeys, beyond=tuple(_between_sections(marked)))
 
 
-def read_keys(
-    marked: MarkedYaml, model: type[KeysT], *, beyond: tuple[Problem, ...] = ()
-) -> KeysT:
+def read_keys(marked: MarkedYaml, model: type[KeysT], *, beyond: tuple[Problem, ...] = ()) -> KeysT:
     """Hold a file against the model of its top level; ``beyond`` are problems already known.
 
     Raises:
@@ -139,9 +137,7 @@ def _between_sections(marked: MarkedYaml) -> Iterator[Problem]:
         yield Problem(path=("images_per_prompt",), what=what, fix=fix)
 
 
-def _problems(
-    details: ErrorDetails, marked: MarkedYaml, model: type[BaseModel]
-) -> list[Problem]:
+def _problems(details: ErrorDetails, marked: MarkedYaml, model: type[BaseModel]) -> list[Problem]:
     """The problems behind one of pydantic's errors."""
     path: KeyPath = ()
     for step in details["loc"]:

@@ -7,6 +7,7 @@ Templates only place values, and every value goes through a filter: into a shell
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from vllm_advisor.resources import templates
 from vllm_advisor.units import format_bytes, format_tokens
 
 COMMENT_WIDTH = 88
+_PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/-]+")
 _ONE_LINE = 1 << 30  # no line of YAML is that long
 
 
@@ -32,11 +34,18 @@ def shell_word(value: object) -> str:
 
 
 class _Quoting(yaml.SafeDumper):
-    """Quotes every text and repeats what occurs twice instead of naming it."""
+    """Quotes every text but plain keys, and repeats what occurs twice instead of naming it."""
 
     def ignore_aliases(self, data: Any) -> bool:
         del data
         return True
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: Any = None) -> yaml.MappingNode:
+        node = super().represent_mapping(tag, mapping, flow_style)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and _PLAIN_KEY.fullmatch(key.value):
+                key.style = None  # quoted all the same where it would read as another type
+        return node
 
 
 _Quoting.add_representer(
@@ -50,15 +59,24 @@ def to_yaml(value: Any) -> str:
     Text is always quoted: ``yes``, ``1e3``, ``0o17`` and ``12:30`` are text to one YAML parser and
     something else to the next.
     """
+    return _dump(value, flow=True).split("\n", 1)[0]  # after a bare scalar the document ends
+
+
+def yaml_block(value: Mapping[str, Any], indent: int = 0) -> str:
+    """A mapping with a key on each line, to stand under its own key, ``indent`` columns in."""
+    return textwrap.indent(_dump(dict(value), flow=False).rstrip("\n"), " " * indent)
+
+
+def _dump(value: Any, *, flow: bool) -> str:
     text: str = yaml.dump(
         value,
         Dumper=_Quoting,
-        default_flow_style=True,
+        default_flow_style=flow,
         allow_unicode=True,
         sort_keys=False,
         width=_ONE_LINE,
     )
-    return text.split("\n", 1)[0]  # a bare scalar is followed by an end-of-document line
+    return text
 
 
 def yaml_str(value: object) -> str:
@@ -115,6 +133,7 @@ def environment() -> Environment:
     made.filters.update(
         sh_word=shell_word,
         to_yaml=to_yaml,
+        yaml_block=yaml_block,
         yaml_str=yaml_str,
         json_arg=json_arg,
         comment=comment,

@@ -7,9 +7,9 @@ import shlex
 from typing import Any
 
 from vllm_advisor.render.argv import flag_words, model_word, serve_argv, serve_command
+from vllm_advisor.render.because import because
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.placement import Replica, place_replicas
-from vllm_advisor.types.decision import Decision, Location
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.plan import Artifact, Instance, Plan
 from vllm_advisor.version import __version__
@@ -82,11 +82,11 @@ def _view(
         "capacity": capacity,
         "concurrency": f"{capacity.max_concurrency:.2f}x" if capacity else "",
         "args": [
-            {"because": _because(arg.origin), "words": flag_words(arg, engine)}
+            {"because": because(arg.origin), "words": flag_words(arg, engine)}
             for arg in instance.engine_args
         ],
         "model": model_word(instance),
-        "model_because": _because(instance.engine_args.model_origin),
+        "model_because": because(instance.engine_args.model_origin),
     }
 
 
@@ -126,9 +126,3 @@ def _spanning_starts(script: str, engine: EngineFacts) -> list[str]:
     ]
     start = " ".join([f"./{shlex.quote(script)}", lead]).rstrip()
     return [start, " ".join([start, *follow]) + "  # second node; then 2, 3, ..."]
-
-
-def _because(origin: Decision | Location | None) -> str:
-    if isinstance(origin, Decision):
-        return f"{origin.reason} [{origin.id}; {origin.source}]"
-    return f"[{origin}]" if origin is not None else ""

@@ -48,6 +48,7 @@ class EngineFacts:
     block_size: int
     async_scheduling: bool
     gdn_prefill_checkpoint: bool = True  # FlashInfer's prefill keeps one more state per request
+    image_uid: int | None = None  # the user that the official image is made for, beside root
     source: str  # where the flags were read
     known: bool = True  # False: newer than the newest known, facts are of ``version_used``
     version_used: str = ""

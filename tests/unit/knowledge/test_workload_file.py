@@ -261,7 +261,9 @@ def _mutated():
     """The good file's data with some values replaced by anything."""
     keys = ["model", "hardware", "vllm_version", "name", "uses", "lora", "images_per_prompt"]
     keys += ["classes", "rag", "constraints", "prices"]
-    request = st.dictionaries(st.sampled_from([*_places(WorkloadKeys)[("classes", "*")]]), VALUES, max_size=9)
+    request = st.dictionaries(
+        st.sampled_from([*_places(WorkloadKeys)[("classes", "*")]]), VALUES, max_size=9
+    )
     section = st.one_of(VALUES, st.lists(request, max_size=3), *(
         st.dictionaries(st.sampled_from([*inner]), VALUES, max_size=6) for inner in _places(WorkloadKeys).values()
     ))  # fmt: skip

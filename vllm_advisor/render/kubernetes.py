@@ -1,0 +1,158 @@
+"""Target ``kubernetes``: plain manifests, one file per instance, and a kustomization.yaml."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from vllm_advisor.render.jinja import render_template
+from vllm_advisor.render.names import object_name
+from vllm_advisor.render.pod import image_repository, nodes_per_replica, pod_view
+from vllm_advisor.render.scaling import scaling_view
+from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.environment import Environment, ModelCache, Monitoring
+from vllm_advisor.types.plan import Artifact, Instance, Plan
+from vllm_advisor.version import __version__
+
+TARGET = "kubernetes"
+SERVICE_PORT = 8000  # of every Service, whatever port the server listens on
+
+
+def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
+    """``kubernetes/<instance>.yaml`` for each instance, and ``kubernetes/kustomization.yaml``.
+
+    Raises:
+        OutputError: an argument cannot be written, or no pod could see the model.
+    """
+    return render_folder(plan, engine, TARGET)
+
+
+def render_folder(
+    plan: Plan,
+    engine: EngineFacts,
+    folder: str,
+    *,
+    pod_labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> tuple[Artifact, ...]:
+    """The manifests in a folder; ``pod_labels`` adds labels to the pods of instances, by name."""
+    files = []
+    for instance in plan.deployment.instances:
+        view = instance_view(plan, instance, engine)
+        view["pod_labels"] = {**view["labels"], **(pod_labels or {}).get(instance.name, {})}
+        files.append(
+            Artifact(
+                path=f"{folder}/{view['name']}.yaml",
+                text=render_template("kubernetes/instance.yaml.j2", view),
+            )
+        )
+    return (kustomization(plan, folder, [f.path.split("/")[-1] for f in files]), *files)
+
+
+def kustomization(plan: Plan, folder: str, files: list[str]) -> Artifact:
+    """``kustomization.yaml`` over the files of a folder."""
+    place = plan.environment
+    view = {
+        "header": f"Plan {plan.name} for vLLM {plan.vllm_version}; written by vllm-advisor "
+        f"{__version__}. PLAN.md has the whole reasoning.",
+        "place": place,
+        "files": files,
+        "secret_commands": secret_commands(place),
+        "image_repository": image_repository(place),
+        "image_tag": place.image_tag or f"v{plan.vllm_version}",
+    }
+    return Artifact(
+        path=f"{folder}/kustomization.yaml",
+        text=render_template("kubernetes/kustomization.yaml.j2", view),
+    )
+
+
+def secret_commands(place: Environment) -> list[str]:
+    """How the Secrets that pods refer to are made; the values are the reader's."""
+    wanted = (
+        (place.api_key_secret, place.api_key_key, "$(openssl rand -hex 32)"),
+        (place.hf_token_secret, place.hf_token_key, "$HF_TOKEN"),
+    )
+    scope = ["-n", place.namespace] if place.namespace else []
+    return [
+        shlex.join(["kubectl", "create", "secret", "generic", name, *scope])
+        + f' --from-literal={key}="{value}"'
+        for name, key, value in wanted
+        if name
+    ]
+
+
+def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, Any]:
+    """Everything the templates place for one instance."""
+    place = plan.environment
+    pod = pod_view(plan, instance, engine)
+    scaling = scaling_view(plan, instance)
+    several = max(instance.replicas, scaling["max_replicas"]) > 1
+    own_claims = several and place.storage_access_mode != "ReadWriteMany"
+    claims = place.model_cache is ModelCache.CLAIM and not pod["local_model"]
+    controller = "StatefulSet" if claims and own_claims else "Deployment"
+    spare = plan.node.total_gpus - plan.cost.gpus >= instance.gpus
+    shared_claim = claims and controller == "Deployment"
+    surge = spare and not (shared_claim and place.storage_access_mode != "ReadWriteMany")
+    name = object_name(plan, instance)
+    return {
+        **pod,
+        **scaling,
+        "header": f"Instance {instance.name} ({instance.role}) of the plan {plan.name}, "
+        f"for vLLM {plan.vllm_version}; written by vllm-advisor {__version__}.",
+        "classes": instance.classes,
+        "metadata": _metadata(name, place, pod["labels"]),
+        "claim_metadata": _metadata(f"{name}-cache", place, pod["labels"]),
+        "claim_name": f"{name}-cache",
+        "cache_volume": "emptyDir" if not claims else "claim" if shared_claim else "template",
+        "controller": controller,
+        "controller_because": _controller_because(controller, claims=claims, several=several),
+        "scale_api": "apps/v1",
+        "replicas": instance.replicas,
+        "spread": several,
+        "serves": True,
+        "rank_env": [],
+        "several_nodes": nodes_per_replica(plan, instance) > 1,
+        "strategy": _strategy(surge=surge),
+        "rollout_because": "There are spare GPUs: the new pod is ready before the old one stops."
+        if surge
+        else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
+        "service_port": SERVICE_PORT,
+        "service_selector": pod["selector"],
+        "network_namespaces": _namespaces(place),
+        "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
+        "gpu_expression": "device.attributes['gpu.nvidia.com'].productName == "
+        f"'{_cel(plan.node.accelerator.name)}'",
+        "ingress_host": f"{instance.name}.{place.ingress_host}",
+    }
+
+
+def _metadata(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
+    scope = {"namespace": place.namespace} if place.namespace else {}
+    return {"name": name, **scope, "labels": labels}
+
+
+def _controller_because(controller: str, *, claims: bool, several: bool) -> str:
+    if controller == "StatefulSet":
+        return (
+            "A StatefulSet, so that every replica has a claim of its own for the weights: a "
+            "ReadWriteOnce volume cannot be mounted on several nodes."
+        )
+    if claims and several:
+        return "A Deployment: the replicas share one ReadWriteMany claim for the weights."
+    return "A Deployment: nothing has to outlive a pod but the weights it can download again."
+
+
+def _strategy(*, surge: bool) -> dict[str, Any]:
+    limits = {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
+    return {"type": "RollingUpdate", "rollingUpdate": limits}
+
+
+def _namespaces(place: Environment) -> list[str]:
+    scraped = [place.monitoring_namespace] if place.monitoring is not Monitoring.NONE else []
+    return [*dict.fromkeys((*place.client_namespaces, *scraped))]
+
+
+def _cel(text: str) -> str:
+    """Text inside a CEL literal in single quotes."""
+    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,52 @@
+"""Names and labels of the objects of a plan: valid for Kubernetes, and short enough."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from vllm_advisor.types.plan import Instance, Plan
+
+# A pod of a StatefulSet or LeaderWorkerSet adds "-0-0", its revision label a hash of ten: 52 is
+# what fits into a label. Services and claims get no longer suffix than that.
+LONGEST_NAME = 45
+_HASH = 6
+_NOT_DNS = re.compile(r"[^a-z0-9]+")
+_LONGEST_LABEL = 63
+
+
+def object_name(plan: Plan, instance: Instance, longest: int = LONGEST_NAME) -> str:
+    """``<plan>-<instance>`` as a DNS label; what is cut off lives on in a hash."""
+    full = f"{plan.name}-{instance.name}"
+    name = _NOT_DNS.sub("-", full.lower()).strip("-") or "vllm"
+    if not name[0].isalpha():  # a Service's name starts with a letter
+        name = f"v-{name}"
+    if name == full and len(name) <= longest:
+        return name
+    digest = hashlib.sha256(full.encode()).hexdigest()[:_HASH]
+    return f"{name[: longest - _HASH - 1].rstrip('-')}-{digest}"
+
+
+def label_value(text: str) -> str:
+    """Text as a label's value: at most 63 letters, digits, dots, dashes and underscores."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:_LONGEST_LABEL].strip("-._")
+
+
+def selector(plan: Plan, instance: Instance) -> dict[str, str]:
+    """Labels that find the pods of one instance and no others, in any version."""
+    return {
+        "app.kubernetes.io/name": "vllm",
+        "app.kubernetes.io/instance": object_name(plan, instance),
+    }
+
+
+def labels(plan: Plan, instance: Instance) -> dict[str, str]:
+    """Labels of every object of an instance; those of the environment come first."""
+    return {
+        **plan.environment.labels,
+        **selector(plan, instance),
+        "app.kubernetes.io/component": label_value(instance.role),
+        "app.kubernetes.io/part-of": label_value(plan.name) or "vllm",
+        "app.kubernetes.io/version": label_value(plan.vllm_version),
+        "app.kubernetes.io/managed-by": "vllm-advisor",
+    }

@@ -1,0 +1,174 @@
+"""The pod of an instance as plain data, for every target that writes pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vllm_advisor.errors import OutputError
+from vllm_advisor.render.argv import flag_words, model_word
+from vllm_advisor.render.because import because
+from vllm_advisor.render.names import labels, object_name, selector
+from vllm_advisor.sizing.pod_resources import PodResources, pod_resources
+from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.environment import Environment, GpuAllocation, ModelCache
+from vllm_advisor.types.plan import Instance, Plan
+from vllm_advisor.types.sizing import Figure
+from vllm_advisor.units import GIB, ceil_div
+
+HOME = "/home/vllm"
+PRE_STOP_SECONDS = 15  # until endpoints and routers have forgotten the pod
+_EXIT_SECONDS = 15  # after the last request
+_PROBE_SECONDS = 10
+_ROLLOUT_SECONDS = 600  # pulling the image, waiting for a GPU
+
+
+def nodes_per_replica(plan: Plan, instance: Instance) -> int:
+    """Nodes that one replica spans."""
+    return ceil_div(instance.gpus, max(1, plan.node.gpu_count))
+
+
+def is_path(model: str) -> bool:
+    """The model is a folder, not an id on the Hub."""
+    return model.startswith(("/", "./", "../", "~"))
+
+
+def image(plan: Plan) -> str:
+    """The image with its tag, and its digest where one is given."""
+    place = plan.environment
+    tag = place.image_tag or f"v{plan.vllm_version}"
+    digest = f"@{place.image_digest}" if place.image_digest else ""
+    return f"{image_repository(place)}:{tag}{digest}"
+
+
+def image_repository(place: Environment) -> str:
+    """The image without tag and digest."""
+    return f"{place.image_registry}/{place.image}" if place.image_registry else place.image
+
+
+def port_of(instance: Instance, engine: EngineFacts) -> int:
+    """The port that the server of an instance listens on."""
+    return int(instance.engine_args.get("port", engine.flags["port"].default))
+
+
+def resources_of(plan: Plan, instance: Instance) -> PodResources:
+    """What one pod of an instance needs beside its GPUs."""
+    place, nodes = plan.environment, nodes_per_replica(plan, instance)
+    local = is_path(instance.engine_args.model)
+    return pod_resources(
+        checkpoint_bytes=int(plan.figure(f"{instance.name}.weights.checkpoint").value),
+        gpus=instance.gpus // nodes,
+        nodes=nodes,
+        download_mib_per_second=None if local else place.download_mib_per_second,
+        weights_on_node=not local and place.model_cache is ModelCache.EPHEMERAL,
+    )
+
+
+def expanded(word: str) -> str:
+    """A word that Kubernetes (``$(NAME)``) and Compose (``$NAME``) leave as it was."""
+    return word.replace("$", "$$")
+
+
+def pod_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, Any]:
+    """Everything a template places into a pod.
+
+    Raises:
+        OutputError: an argument cannot be written, or the model is a folder that no claim holds.
+    """
+    place, needs = plan.environment, resources_of(plan, instance)
+    model = instance.engine_args.model
+    _check_model(model, place)
+    shutdown = int(instance.engine_args.get("shutdown_timeout", 0))
+    startup = int(needs.startup.value)
+    nodes = nodes_per_replica(plan, instance)
+    return {
+        "name": object_name(plan, instance),
+        "namespace": place.namespace,
+        "labels": labels(plan, instance),
+        "selector": selector(plan, instance),
+        "image": image(plan),
+        "image_pull_secrets": place.image_pull_secrets,
+        "model": expanded(model_word(instance)),
+        "model_because": because(instance.engine_args.model_origin),
+        "args": [
+            {
+                "because": because(arg.origin),
+                "words": [expanded(word) for word in flag_words(arg, engine)],
+            }
+            for arg in instance.engine_args
+        ],
+        "port": port_of(instance, engine),
+        "user": engine.image_uid,
+        "home": HOME if engine.image_uid else "/root",
+        "gpus": instance.gpus // nodes,
+        "gpu_product": gpu_label(plan),
+        "gpu_name": plan.node.accelerator.name,
+        "dra": place.gpu_allocation is GpuAllocation.DRA,
+        "place": place,
+        "resources": {
+            "cpu": str(needs.cpu.value),
+            "memory": binary(needs.memory),
+            "ephemeral_storage": binary(needs.ephemeral_storage),
+            "shm": binary(needs.shm) if needs.shm else None,
+            "claim": binary(needs.claim),
+        },
+        "because": {
+            "cpu": figure_because(needs.cpu),
+            "memory": figure_because(needs.memory),
+            "ephemeral_storage": figure_because(needs.ephemeral_storage),
+            "shm": figure_because(needs.shm) if needs.shm else "",
+            "claim": figure_because(needs.claim),
+            "startup": figure_because(needs.startup),
+        },
+        "local_model": is_path(model),
+        "cache": "none" if is_path(model) else place.model_cache.value,
+        "startup_seconds": startup,
+        "probe_seconds": _PROBE_SECONDS,
+        "startup_failures": ceil_div(startup, _PROBE_SECONDS),
+        "progress_deadline": startup + _ROLLOUT_SECONDS,
+        "shutdown_seconds": shutdown,
+        "pre_stop_seconds": PRE_STOP_SECONDS,
+        "grace_seconds": PRE_STOP_SECONDS + shutdown + _EXIT_SECONDS,
+    }
+
+
+def gpu_label(plan: Plan) -> str:
+    """``nvidia.com/gpu.product`` of the planned GPU: the driver's name with blanks as dashes.
+
+    The rule is the device plugin's (NVIDIA/k8s-device-plugin internal/lm/resource.go).
+    """
+    return "-".join(plan.node.accelerator.name.split())
+
+
+def figure_because(figure: Figure) -> str:
+    """How a figure was reached, and where that comes from."""
+    return f"{figure.formula} [{figure.source}]"
+
+
+def binary(figure: Figure) -> str:
+    """Bytes as a Kubernetes quantity; they are whole GiB already."""
+    return f"{int(figure.value) // GIB}Gi"
+
+
+def _check_model(model: str, place: Environment) -> None:
+    if not is_path(model):
+        if place.model_claim is not None:
+            raise OutputError(
+                f"model_claim holds a folder, but the workload names {model} on the Hub",
+                where="environment.model_claim",
+                fix=f"name the model by its folder below {place.model_mount_path}, or leave "
+                "model_claim out: the weights are then downloaded into a claim of their own",
+            )
+        return
+    if place.model_claim is None:
+        raise OutputError(
+            f"the model is the folder {model}: no pod can see it",
+            where="environment.model_claim",
+            fix="--set model_claim=NAME names an existing claim that holds it",
+        )
+    if not model.startswith(f"{place.model_mount_path.rstrip('/')}/"):
+        raise OutputError(
+            f"the model's folder {model} is not below {place.model_mount_path}, where the claim "
+            "is mounted",
+            where="environment.model_mount_path",
+            fix="name the model in the workload as the pod sees it, or set model_mount_path",
+        )

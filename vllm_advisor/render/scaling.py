@@ -1,0 +1,54 @@
+"""Autoscaling of an instance: between which numbers of replicas, and on which figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vllm_advisor.render.names import object_name
+from vllm_advisor.types.environment import Autoscaler
+from vllm_advisor.types.plan import Instance, Plan
+
+
+def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
+    """What the templates place about autoscaling.
+
+    A replica is added when more requests are in the servers than the planned load puts on the
+    planned replicas. The planned replicas are the least: they hold the load that was asked for.
+    """
+    place = plan.environment
+    most = place.max_replicas or instance.replicas + _room(plan, instance)
+    on = place.autoscaler is not Autoscaler.NONE and most > instance.replicas
+    share = max(1, -(-_concurrency(plan, instance) // instance.replicas))
+    served = instance.engine_args.get("served_model_name") or [instance.engine_args.model]
+    wanted = {
+        "model_name": str(served[0] if isinstance(served, list | tuple) else served),
+        "app_kubernetes_io_instance": object_name(plan, instance),
+    }
+    chosen = ",".join(f'{key}="{_promql(value)}"' for key, value in wanted.items())
+    return {
+        "autoscaler": place.autoscaler.value if on else "none",
+        "max_replicas": max(most, instance.replicas) if on else instance.replicas,
+        "scaling_threshold": share,
+        "scaling_query": f"sum(vllm:num_requests_running{{{chosen}}}) + "
+        f"sum(vllm:num_requests_waiting{{{chosen}}})",
+        "metric_labels": {"app_kubernetes_io_instance": wanted["app_kubernetes_io_instance"]},
+        "scaling_because": f"One replica for every {share} requests that run or wait: what the "
+        f"planned load puts on each planned replica ({instance.replicas}). At most as many as "
+        + ("max_replicas says." if place.max_replicas else "the planned GPUs have room for."),
+    }
+
+
+def _room(plan: Plan, instance: Instance) -> int:
+    """Further replicas that the GPUs which the plan leaves free have room for."""
+    return max(0, plan.node.total_gpus - plan.cost.gpus) // instance.gpus
+
+
+def _concurrency(plan: Plan, instance: Instance) -> int:
+    """Requests at once that the instance was planned for."""
+    ids = {f"{instance.name}.concurrency.{name}" for name in instance.classes}
+    return round(sum(f.value for f in plan.figures if f.id in ids))
+
+
+def _promql(text: str) -> str:
+    """Text inside a PromQL string in double quotes."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
