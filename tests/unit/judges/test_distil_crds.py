@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from judges.schemas import StrictValidator, definitions
-
-TOOL = Path(__file__).parents[3] / "tools" / "distil_crds.py"
-
-
-def tool() -> Any:
-    spec = importlib.util.spec_from_file_location("distil_crds", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+from tool_modules import tool
 
 
 def crd(**fields: Any) -> dict[str, Any]:
@@ -41,7 +27,7 @@ def crd(**fields: Any) -> dict[str, Any]:
 
 def problems(of: dict[str, Any], spec: dict[str, Any]) -> list[str]:
     body = {"apiVersion": "a.b/v2", "kind": "Odd", "metadata": {"name": "x"}, "spec": spec}
-    schema = tool().distil(of)
+    schema = tool("distil_crds").distil(of)
     validator = StrictValidator(schema, registry=definitions("1.37"))
     return [error.message for error in validator.iter_errors(body)]
 
@@ -108,7 +94,7 @@ def test_large_parts_are_written_once() -> None:
         "type": "object",
         "properties": {f"field{index}": {"type": "string"} for index in range(20)},
     }
-    schema = tool().distil(crd(one=large, two=large))
+    schema = tool("distil_crds").distil(crd(one=large, two=large))
     spec = schema["properties"]["spec"]["properties"]
     assert spec["one"] == spec["two"] == {"$ref": "#/$defs/one"}
     assert problems(crd(one=large, two=large), {"one": {"field3": "x"}, "two": {}}) == []
