@@ -92,7 +92,8 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
     claims = place.model_cache is ModelCache.CLAIM and not pod["local_model"]
     controller = "StatefulSet" if claims and own_claims else "Deployment"
     shared_claim = claims and controller == "Deployment"
-    surge = has_spare(plan, instance) and not (shared_claim and place.storage_access_mode != "ReadWriteMany")
+    one_mount = shared_claim and place.storage_access_mode != "ReadWriteMany"
+    surge = has_spare(plan, instance) and not one_mount
     name = object_name(plan, instance)
     return {
         **pod,

@@ -50,9 +50,7 @@ def port_of(instance: Instance, engine: EngineFacts) -> int:
     return int(instance.engine_args.get("port", engine.flags["port"].default))
 
 
-def resources_of(
-    plan: Plan, instance: Instance, *, fetched_first: bool = False
-) -> PodResources:
+def resources_of(plan: Plan, instance: Instance, *, fetched_first: bool = False) -> PodResources:
     """What one pod of an instance needs beside its GPUs.
 
     ``fetched_first`` says that a model of the Hub is in the pod's own disk before vLLM starts.
