@@ -91,9 +91,9 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
     own_claims = several and place.storage_access_mode != "ReadWriteMany"
     claims = place.model_cache is ModelCache.CLAIM and not pod["local_model"]
     controller = "StatefulSet" if claims and own_claims else "Deployment"
-    spare = plan.node.total_gpus - plan.cost.gpus >= instance.gpus
     shared_claim = claims and controller == "Deployment"
-    surge = spare and not (shared_claim and place.storage_access_mode != "ReadWriteMany")
+    one_mount = shared_claim and place.storage_access_mode != "ReadWriteMany"
+    surge = has_spare(plan, instance) and not one_mount
     name = object_name(plan, instance)
     return {
         **pod,
@@ -101,8 +101,8 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "header": f"Instance {instance.name} ({instance.role}) of the plan {plan.name}, "
         f"for vLLM {plan.vllm_version}; written by vllm-advisor {__version__}.",
         "classes": instance.classes,
-        "metadata": _metadata(name, place, pod["labels"]),
-        "claim_metadata": _metadata(f"{name}-cache", place, pod["labels"]),
+        "metadata": metadata_of(name, place, pod["labels"]),
+        "claim_metadata": metadata_of(f"{name}-cache", place, pod["labels"]),
         "claim_name": f"{name}-cache",
         "cache_volume": "emptyDir" if not claims else "claim" if shared_claim else "template",
         "controller": controller,
@@ -113,7 +113,7 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "serves": True,
         "rank_env": [],
         "several_nodes": nodes_per_replica(plan, instance) > 1,
-        "strategy": _strategy(surge=surge),
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": rollout_limits(surge=surge)},
         "rollout_because": "There are spare GPUs: the new pod is ready before the old one stops."
         if surge
         else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
@@ -121,13 +121,12 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "service_selector": pod["selector"],
         "network_namespaces": _namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
-        "gpu_expression": "device.attributes['gpu.nvidia.com'].productName == "
-        f"'{_cel(plan.node.accelerator.name)}'",
         "ingress_host": f"{instance.name}.{place.ingress_host}",
     }
 
 
-def _metadata(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
+def metadata_of(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
+    """``metadata`` of an object, with the namespace where one is given."""
     scope = {"namespace": place.namespace} if place.namespace else {}
     return {"name": name, **scope, "labels": labels}
 
@@ -143,16 +142,16 @@ def _controller_because(controller: str, *, claims: bool, several: bool) -> str:
     return "A Deployment: nothing has to outlive a pod but the weights it can download again."
 
 
-def _strategy(*, surge: bool) -> dict[str, Any]:
-    limits = {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
-    return {"type": "RollingUpdate", "rollingUpdate": limits}
+def has_spare(plan: Plan, instance: Instance) -> bool:
+    """The planned hardware has room for one more replica while an update is under way."""
+    return plan.node.total_gpus - plan.cost.gpus >= instance.gpus
+
+
+def rollout_limits(*, surge: bool) -> dict[str, int]:
+    """One pod at a time: started before the old one stops (``surge``), or after it."""
+    return {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
 
 
 def _namespaces(place: Environment) -> list[str]:
     scraped = [place.monitoring_namespace] if place.monitoring is not Monitoring.NONE else []
     return [*dict.fromkeys((*place.client_namespaces, *scraped))]
-
-
-def _cel(text: str) -> str:
-    """Text inside a CEL literal in single quotes."""
-    return text.replace("\\", "\\\\").replace("'", "\\'")
