@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from vllm_advisor.render.groups import LEADER_LABEL, alone, leader, worker
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.names import object_name
 from vllm_advisor.render.pod import image_repository, nodes_per_replica, pod_view
@@ -34,11 +35,20 @@ def render_folder(
     folder: str,
     *,
     pod_labels: Mapping[str, Mapping[str, str]] | None = None,
+    grouped: bool = False,
 ) -> tuple[Artifact, ...]:
-    """The manifests in a folder; ``pod_labels`` adds labels to the pods of instances, by name."""
+    """The manifests in a folder.
+
+    Args:
+        plan: the plan.
+        engine: facts of its vLLM version.
+        folder: name of the folder.
+        pod_labels: further labels of the pods of an instance, by its name.
+        grouped: every instance as a LeaderWorkerSet, not only those that span nodes.
+    """
     files = []
     for instance in plan.deployment.instances:
-        view = instance_view(plan, instance, engine)
+        view = instance_view(plan, instance, engine, grouped=grouped)
         view["pod_labels"] = {**view["labels"], **(pod_labels or {}).get(instance.name, {})}
         files.append(
             Artifact(
@@ -82,16 +92,20 @@ def secret_commands(place: Environment) -> list[str]:
     ]
 
 
-def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, Any]:
+def instance_view(
+    plan: Plan, instance: Instance, engine: EngineFacts, *, grouped: bool
+) -> dict[str, Any]:
     """Everything the templates place for one instance."""
     place = plan.environment
     pod = pod_view(plan, instance, engine)
     scaling = scaling_view(plan, instance)
-    several = max(instance.replicas, scaling["max_replicas"]) > 1
-    own_claims = several and place.storage_access_mode != "ReadWriteMany"
+    nodes = nodes_per_replica(plan, instance)
+    grouped = grouped or nodes > 1
+    several = max(instance.replicas, scaling["max_replicas"]) * nodes > 1
+    own_claims = (several or grouped) and place.storage_access_mode != "ReadWriteMany"
     claims = place.model_cache is ModelCache.CLAIM and not pod["local_model"]
-    controller = "StatefulSet" if claims and own_claims else "Deployment"
-    shared_claim = claims and controller == "Deployment"
+    shared_claim = claims and not own_claims
+    controller = _controller(grouped=grouped, own_claims=claims and own_claims)
     one_mount = shared_claim and place.storage_access_mode != "ReadWriteMany"
     surge = has_spare(plan, instance) and not one_mount
     name = object_name(plan, instance)
@@ -107,18 +121,20 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "cache_volume": "emptyDir" if not claims else "claim" if shared_claim else "template",
         "controller": controller,
         "controller_because": _controller_because(controller, claims=claims, several=several),
-        "scale_api": "apps/v1",
+        "scale_api": "leaderworkerset.x-k8s.io/v1" if grouped else "apps/v1",
         "replicas": instance.replicas,
-        "spread": several,
-        "serves": True,
-        "rank_env": [],
-        "several_nodes": nodes_per_replica(plan, instance) > 1,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": rollout_limits(surge=surge)},
+        "spread": several and not grouped,
+        "role": alone(),
+        "leader": leader(place),
+        "worker": worker(place) if nodes > 1 else alone(),
+        "group_size": nodes,
+        "several_nodes": nodes > 1,
+        "rollout_limits": rollout_limits(surge=surge),
         "rollout_because": "There are spare GPUs: the new pod is ready before the old one stops."
         if surge
         else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
         "service_port": SERVICE_PORT,
-        "service_selector": pod["selector"],
+        "service_selector": {**pod["selector"], **(LEADER_LABEL if grouped else {})},
         "network_namespaces": _namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
         "ingress_host": f"{instance.name}.{place.ingress_host}",
@@ -131,7 +147,18 @@ def metadata_of(name: str, place: Environment, labels: dict[str, str]) -> dict[s
     return {"name": name, **scope, "labels": labels}
 
 
+def _controller(*, grouped: bool, own_claims: bool) -> str:
+    if grouped:
+        return "LeaderWorkerSet"
+    return "StatefulSet" if own_claims else "Deployment"
+
+
 def _controller_because(controller: str, *, claims: bool, several: bool) -> str:
+    if controller == "LeaderWorkerSet":
+        return (
+            "A LeaderWorkerSet: the pods of one replica, one on each of its nodes, start, fail and "
+            "are replaced together. The cluster needs its controller (lws)."
+        )
     if controller == "StatefulSet":
         return (
             "A StatefulSet, so that every replica has a claim of its own for the weights: a "

@@ -99,6 +99,7 @@ def pod_view(
         "model_because": because(instance.engine_args.model_origin),
         "args": [
             {
+                "dest": arg.dest,
                 "because": because(arg.origin),
                 "words": [expanded(word) for word in flag_words(arg, engine)],
             }
