@@ -17,7 +17,7 @@ from vllm_advisor.units import GIB, ceil_div
 
 HOME = "/home/vllm"
 PRE_STOP_SECONDS = 15  # until endpoints and routers have forgotten the pod
-_EXIT_SECONDS = 15  # after the last request
+EXIT_SECONDS = 15  # after the last request
 _PROBE_SECONDS = 10
 _ROLLOUT_SECONDS = 600  # pulling the image, waiting for a GPU
 
@@ -127,7 +127,7 @@ def pod_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, A
         "progress_deadline": startup + _ROLLOUT_SECONDS,
         "shutdown_seconds": shutdown,
         "pre_stop_seconds": PRE_STOP_SECONDS,
-        "grace_seconds": PRE_STOP_SECONDS + shutdown + _EXIT_SECONDS,
+        "grace_seconds": PRE_STOP_SECONDS + shutdown + EXIT_SECONDS,
     }
 
 
