@@ -23,7 +23,7 @@ _VARIABLE = re.compile(
 )
 
 
-class MissingVariable(ValueError):
+class MissingVariableError(ValueError):
     """A variable that has to be given is not."""
 
 
@@ -31,7 +31,7 @@ def read_project(text: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """The project, every variable replaced.
 
     Raises:
-        MissingVariable: one that is asked for with ``?`` is not there.
+        MissingVariableError: one that is asked for with ``?`` is not there.
         ValueError: ``${`` that begins no variable.
     """
     return interpolated(yaml.safe_load(text), variables)
@@ -55,7 +55,7 @@ def _replaced(text: str, variables: Mapping[str, str]) -> str:
         found = variables.get(name)
         missing = found is None or (how.startswith(":") and found == "")
         if missing and how.endswith("?"):
-            raise MissingVariable(f"{name}: {match['rest']}")
+            raise MissingVariableError(f"{name}: {match['rest']}")
         if missing and how.endswith("-"):
             return match["rest"]
         return found or ""

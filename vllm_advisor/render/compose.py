@@ -16,6 +16,7 @@ from vllm_advisor.render.pod import (
     expanded,
     figure_because,
     image,
+    image_repository,
     is_path,
     port_of,
     resources_of,
@@ -75,8 +76,8 @@ def _file_view(
         + (f", and {format_bytes(disk)} of disk for downloads" if downloads else ""),
         "project": dns_label(plan.name),
         "pull_secrets": bool(place.image_pull_secrets),
-        "image": expanded(image(plan)),
-        "pinned": place.image_digest is not None,
+        "image": expanded(_image(plan)),
+        "pinned_from": place.image_tag or f"v{plan.vllm_version}" if place.image_digest else "",
         "user": engine.image_uid,
         "home": HOME if engine.image_uid else "/root",
         "labels": {key: expanded(value) for key, value in place.labels.items()},
@@ -87,6 +88,12 @@ def _file_view(
         "instances": instances,
         "spanning": any(view["spanning"] for view in instances),
     }
+
+
+def _image(plan: Plan) -> str:
+    """The image by its digest or else by its tag: Compose's format has no room for both."""
+    digest = plan.environment.image_digest
+    return f"{image_repository(plan.environment)}@{digest}" if digest else image(plan)
 
 
 def _services(instance: Instance, replicas: tuple[Replica, ...], node: int) -> list[dict[str, Any]]:
@@ -160,7 +167,7 @@ def _check_ranks(plan: Plan, instance: Instance, engine: EngineFacts) -> None:
     missing = [dest for dest in _RANKS if dest not in engine.flags]
     if missing or "nnodes" not in {arg.dest for arg in instance.engine_args}:
         raise OutputError(
-            f"one replica spans nodes, and vLLM {engine.version} cannot start its ranks without Ray",
+            f"one replica spans nodes: vLLM {engine.version} cannot start its ranks without Ray",
             where=f"instance {instance.name}",
             fix="name a newer vllm_version, or use a target for Kubernetes",
         )
