@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 from bundle import KEPT, NAMES, assert_as_kept, engine_args, kubernetes_words, objects, report
+from judges.kubectl import kustomize_problems, yaml_problems
+from judges.schemas import schema_problems
 
+from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError
+from vllm_advisor.parse.kubernetes_semantics import manifest_problems
 from vllm_advisor.render.names import object_name
 
 VARIANTS = (
@@ -65,6 +69,27 @@ def test_the_plan_reads_back_from_the_manifests(name: str, words: tuple[str, ...
         if "gpu_allocation=dra" not in words:
             assert container["resources"]["limits"]["nvidia.com/gpu"] == str(instance.gpus)
         assert ("shm" in str(pod["volumes"])) == (instance.gpus > 1)
+
+
+@pytest.mark.parametrize("words", VARIANTS, ids=lambda w: " ".join(w) or "defaults")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cluster_would_accept_them(name: str, words: tuple[str, ...]) -> None:
+    found = objects(report(name, *words), "kubernetes")
+    assert schema_problems(found) == []
+    assert [str(p) for p in manifest_problems(found)] == []
+
+
+@pytest.mark.parametrize("words", VARIANTS[:2], ids=lambda w: " ".join(w) or "defaults")
+@pytest.mark.parametrize("name", KEPT)
+def test_kubectl_reads_and_builds_what_was_meant(
+    name: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    artifacts = report(name, *words).artifacts(("kubernetes",))
+    write_artifacts(artifacts, tmp_path / "out", overwrite=False)
+    for path in sorted((tmp_path / "out" / "kubernetes").glob("*.yaml")):
+        if path.name != "kustomization.yaml":
+            assert yaml_problems(path.read_text()) == []
+    assert kustomize_problems(tmp_path / "out" / "kubernetes") == []
 
 
 def test_a_claim_of_its_own_makes_a_stateful_set() -> None:
