@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 WORKLOADS = HERE.parent / "golden"
 OWN = sorted(p.parent.name for p in WORKLOADS.glob("*/workload.yaml"))
 NAMES = [*bundled_workloads(), *OWN]
+SPANNING = "pipeline-parallel"  # one replica takes two nodes of eight GPUs
 KEPT = ("contract-review", "coding-agents", "interactive-chat")  # whose files are kept
 
 

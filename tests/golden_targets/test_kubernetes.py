@@ -6,7 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from bundle import KEPT, NAMES, assert_as_kept, engine_args, kubernetes_words, objects, report
+from bundle import (
+    KEPT,
+    NAMES,
+    SPANNING,
+    assert_as_kept,
+    engine_args,
+    kubernetes_words,
+    objects,
+    report,
+)
 from judges.kubectl import kustomize_problems, yaml_problems
 from judges.schemas import schema_problems
 
@@ -50,13 +59,11 @@ def test_files_in_another_environment_are_as_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", VARIANTS, ids=lambda w: " ".join(w) or "defaults")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != SPANNING])
 def test_the_plan_reads_back_from_the_manifests(name: str, words: tuple[str, ...]) -> None:
     made = report(name, *words)
     found = controllers(objects(made, "kubernetes"))
     instances = made.plan.deployment.instances
-    if any(i.gpus > made.plan.node.gpu_count for i in instances):
-        pytest.skip("an instance spans nodes: see the tests of leaderworkerset")
     assert len(found) == len(instances)
     for instance in instances:
         controller = found[object_name(made.plan, instance)]
