@@ -17,7 +17,11 @@ _LONGEST_LABEL = 63
 
 def object_name(plan: Plan, instance: Instance, longest: int = LONGEST_NAME) -> str:
     """``<plan>-<instance>`` as a DNS label; what is cut off lives on in a hash."""
-    full = f"{plan.name}-{instance.name}"
+    return dns_label(f"{plan.name}-{instance.name}", longest)
+
+
+def dns_label(full: str, longest: int = LONGEST_NAME) -> str:
+    """Text as a DNS label; two different texts never share one."""
     name = _NOT_DNS.sub("-", full.lower()).strip("-") or "vllm"
     if not name[0].isalpha():  # a Service's name starts with a letter
         name = f"v-{name}"
