@@ -200,8 +200,6 @@ class Search:
                 layout=layout,
             )
             needed = self._needed_blocks(layout, engines)
-            if layout.recurrent:  # every sequence of a step decodes from a block of its own
-                needed = max(needed, seqs)
             last = Candidate(
                 settings=settings,
                 steps=steps,
