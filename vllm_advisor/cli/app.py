@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -51,6 +52,7 @@ def _command(first: list[str]) -> Any:
 
 def main() -> None:
     """Run the command line; every failure a person can cause ends as error / where / fix."""
+    gc.disable()  # a tenth of a short process goes into looking for garbage that it does not make
     verbose = "-v" in sys.argv or "--verbose" in sys.argv
     try:
         _command(sys.argv[1:2])()
