@@ -37,7 +37,7 @@ class Colour(StrEnum):
     BLUE = "blue"
 
 
-def command(
+def command(  # noqa: PLR0917 - the command line of a test
     words: Annotated[list[str], typer.Argument()],
     count: Annotated[int, typer.Option(min=1, max=8)] = 1,
     least: Annotated[int | None, typer.Option(min=1)] = None,
