@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, ConfigDict
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError, UnknownFactError
+from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts, Flag
 from vllm_advisor.types.source import Source
@@ -27,10 +26,9 @@ _FACTS = "facts.yaml"
 _LISTS = ("spellings", "negations", "choices")
 
 
-class _Entry(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
     """A fact for a range of versions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     versions: str
     source: str
@@ -40,21 +38,23 @@ class _Entry(BaseModel):
         return SpecifierSet(self.versions).contains(version, prereleases=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Number(_Entry):
     value: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Count(_Entry):
     value: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Switch(_Entry):
     value: bool
 
 
-class _DeviceClass(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceClass:
     memory_gib: int = 0
     name_without: str | None = None
     capability_not: int | None = None
@@ -70,17 +70,18 @@ class _DeviceClass(BaseModel):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchDefaults(_Entry):
     classes: tuple[_DeviceClass, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _QuantizationMethods(_Entry):
     methods: dict[str, int]
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
     gpu_memory_utilization: tuple[_Number, ...]
     block_size: tuple[_Count, ...]
     async_scheduling: tuple[_Switch, ...]
@@ -210,13 +211,7 @@ def _flag(entry: dict[str, Any]) -> Flag:
 
 @cache
 def _facts() -> _Facts:
-    text = (resources.profiles("engines") / _FACTS).read_text("utf-8")
-    return _Facts.model_validate(yaml.load(text, Loader=_loader()))  # noqa: S506
-
-
-def _loader() -> Any:
-    """The C loader where PyYAML was built with it: the same rules, many times faster."""
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return read_profile(resources.profiles("engines") / _FACTS, _Facts)
 
 
 @cache
@@ -227,7 +222,7 @@ def _facts_of(version: str) -> dict[str, Any]:
         UnknownFactError: a fact has no entry for the version.
     """
     chosen = {}
-    for name in _Facts.model_fields:
+    for name in (field.name for field in fields(_Facts)):
         entries = getattr(_facts(), name)
         entry = next((e for e in entries if e.holds(Version(version))), None)
         if entry is None:

@@ -12,7 +12,7 @@ from vllm_advisor.sizing.refusal import refusal
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import Overheads
-from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts, dtype_bytes
+from vllm_advisor.types.model import ModelFacts, dtype_bytes
 from vllm_advisor.types.sizing import InstanceFigures
 
 _MIXED_BATCH_HEADS = 32
@@ -145,18 +145,6 @@ def size_instance(
         refusal=refusal(capacity, settings, recurrent=layout.recurrent),
         spare_bytes=None if budget is None else available - needed,
         may_miss_bytes=overheads.error_bytes,
+        engines=settings.data_parallel_size,
         assumptions=notes,
-    )
-
-
-def shared_prefix_blocks(layout: CacheLayout, tokens: int) -> int:
-    """Blocks of a shared prefix that prefix caching holds once for all requests.
-
-    Only whole blocks are shared (vllm/v1/core/block_pool.py), and only where every block stays:
-    windowed layers are counted in full for each request.
-    """
-    return sum(
-        tokens // g.page.block_size
-        for g in layout.groups
-        if g.page.window is None and g.page.kind is not KVCacheSpecKind.MAMBA
     )

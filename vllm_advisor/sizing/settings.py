@@ -40,8 +40,13 @@ class InstanceSettings:
 
     @property
     def ranks(self) -> int:
-        """GPUs of one replica."""
+        """GPUs of one engine; a deployment has ``data_parallel_size`` engines."""
         return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one deployment: all ranks of all its data-parallel engines."""
+        return self.ranks * self.data_parallel_size
 
     @property
     def in_flight_tokens(self) -> int:
