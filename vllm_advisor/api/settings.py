@@ -110,6 +110,8 @@ def resolve_settings(
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
             enforce_eager=bool(args.get("enforce_eager", False)),
             prefix_caching=_prefix_caching(model, args),
+            prefix_match_unit=optional_integer(args, "prefix_match_unit"),
+            kv_connector=any(args.get(k) for k in ("kv_transfer_config", "kv_offloading_size")),
             capability=accelerator.capability if accelerator else _DATA_CENTRE,
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,

@@ -8,6 +8,7 @@ from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, without_window
 from vllm_advisor.sizing.parallelism import check_parallelism
+from vllm_advisor.sizing.prefix_match import check_prefix_match_unit
 from vllm_advisor.sizing.refusal import refusal
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
@@ -34,7 +35,7 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     layers = model.kv_cache
     if not settings.sliding_window:
         layers = tuple(tuple(without_window(spec) for spec in of) for of in layers)
-    return CacheLayout(
+    layout = CacheLayout(
         layers,
         KVCacheSettings(
             cache_dtype=cache_dtype,
@@ -53,6 +54,12 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
             block_outermost=model.block_outermost,
         ),
     )
+    check_prefix_match_unit(
+        layout,
+        settings.prefix_match_unit,
+        hashed=settings.prefix_caching or settings.kv_connector,
+    )
+    return layout
 
 
 def _check_context_parallel(model: ModelFacts, settings: InstanceSettings) -> None:

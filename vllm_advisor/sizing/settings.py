@@ -27,6 +27,8 @@ class InstanceSettings:
     enforce_eager: bool = False
     hybrid_manager: bool = True
     prefix_caching: bool = True
+    prefix_match_unit: int | None = None  # tokens per block hash, where it is given
+    kv_connector: bool = False  # KV blocks leave the GPU: hashed without prefix caching as well
     capability: int = 90  # compute capability x 10: some state caches depend on it
     sparse_format: int | None = None  # bytes per token of the backend's own latent format
     async_scheduling: bool = True
