@@ -7,6 +7,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
+from vllm_advisor.api.cache_arguments import (
+    check_cache_dtype,
+    check_mamba_block_size,
+    mamba_dtype,
+    prefix_caching,
+)
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
@@ -85,9 +91,10 @@ def resolve_settings(
             where="--max-num-batched-tokens",
             fix=f"--max-num-seqs {batched} or less",
         )
+    check_mamba_block_size(args, length, cached=prefix_caching(model, args))
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
-    _check_cache_dtype(cache_dtype, dtype)
+    check_cache_dtype(cache_dtype, dtype)
     backend, block, sparse_format = _attention(
         model, accelerator, (cache_dtype, dtype), args, notes
     )
@@ -103,18 +110,22 @@ def resolve_settings(
             kv_cache_dtype=cache_dtype,
             tensor_parallel_size=integer(args, "tensor_parallel_size", 1),
             pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
+            prefill_context_parallel_size=integer(args, "prefill_context_parallel_size", 1),
             decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
             data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
             quantization=_online_quantization(model, args),
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
             enforce_eager=bool(args.get("enforce_eager", False)),
-            prefix_caching=_prefix_caching(model, args),
+            mamba_cache_dtype=mamba_dtype(args, "mamba_cache_dtype"),
+            mamba_ssm_cache_dtype=mamba_dtype(args, "mamba_ssm_cache_dtype"),
+            prefix_caching=prefix_caching(model, args),
             prefix_match_unit=optional_integer(args, "prefix_match_unit"),
             kv_connector=any(args.get(k) for k in ("kv_transfer_config", "kv_offloading_size")),
             capability=accelerator.capability if accelerator else _DATA_CENTRE,
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
+            sparse_pcp_graphs=engine.sparse_pcp_graphs,
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
@@ -138,16 +149,6 @@ def _refuse_unknown(engine: EngineFacts, args: dict[str, Any]) -> None:
                 where=name,
                 fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
             )
-
-
-def _check_cache_dtype(cache_dtype: str, dtype: str) -> None:
-    """vllm/config/vllm.py#_reject_mismatched_float_kv_cache."""
-    if cache_dtype in ("float16", "bfloat16") and cache_dtype != dtype:
-        raise InfeasibleError(
-            f'kv_cache_dtype="{cache_dtype}" is incompatible with dtype="{dtype}".',
-            where="--kv-cache-dtype",
-            fix="--kv-cache-dtype auto",
-        )
 
 
 def _batch_defaults(
@@ -259,17 +260,6 @@ def _attention(
             )
         )
     return backend, int(block), choice.sparse_format
-
-
-def _prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
-    """On by default for generation, off for models without attention.
-
-    Source: vllm/config/model.py#is_prefix_caching_supported.
-    """
-    asked = args.get("enable_prefix_caching")
-    if asked is not None:
-        return bool(asked)
-    return model.num_attention_heads > 0
 
 
 def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:

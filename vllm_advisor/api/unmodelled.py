@@ -41,7 +41,6 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
     "spec_method": _OFF,
     "spec_model": _OFF,
     "spec_tokens": _OFF,
-    "prefill_context_parallel_size": (*_OFF, 1),
     "cp_kv_cache_interleave_size": (*_OFF, 1),
     "dcp_kv_cache_interleave_size": (*_OFF, 1),
     "kv_cache_dtype_skip_layers": _OFF,
@@ -53,12 +52,7 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
 }
 # Refused for models with recurrent layers only.
 _STATES: dict[str, tuple[Any, ...]] = {
-    "mamba_block_size": _OFF,
-    "mamba_cache_dtype": (*_OFF, "auto"),
-    "mamba_ssm_cache_dtype": (*_OFF, "auto"),
-    "mamba_cache_mode": _OFF,
     "use_replayssm": _OFF,
-    "enable_mamba_shared_prefix_checkpoint": _OFF,
 }
 # Refused for models whose layers do not all keep the same: some connectors switch their grouping
 # off (vllm/config/vllm.py#disable_hybrid_kv_cache_manager).
@@ -67,6 +61,7 @@ _GROUPS: dict[str, tuple[Any, ...]] = {"kv_transfer_config": _OFF, "swa_bounded_
 _ENCODERS: dict[str, tuple[Any, ...]] = {"mm_encoder_tp_mode": (*_OFF, "weights")}
 # Not taken into account, and said so.
 _BESIDE: dict[str, tuple[Any, ...]] = {
+    "prefill_context_parallel_size": (*_OFF, 1),
     "compilation_config": _OFF,
     "cudagraph_capture_sizes": _OFF,
     "max_cudagraph_capture_size": _OFF,

@@ -85,6 +85,7 @@ class _Facts(BaseModel):
     block_size: tuple[_Count, ...]
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
+    sparse_pcp_graphs: tuple[_Switch, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -97,6 +98,7 @@ class EngineSources:
     block_size: Source
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
+    sparse_pcp_graphs: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -136,6 +138,7 @@ def load_engine(version: str | None = None) -> EngineFacts:
         block_size=facts["block_size"].value,
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
+        sparse_pcp_graphs=facts["sparse_pcp_graphs"].value,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,

@@ -19,6 +19,7 @@ class InstanceSettings:
     kv_cache_dtype: str = "auto"
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
+    prefill_context_parallel_size: int = 1
     decode_context_parallel_size: int = 1
     data_parallel_size: int = 1
     enable_expert_parallel: bool = False
@@ -26,6 +27,8 @@ class InstanceSettings:
     language_model_only: bool = False
     enforce_eager: bool = False
     hybrid_manager: bool = True
+    mamba_cache_dtype: str = "auto"
+    mamba_ssm_cache_dtype: str = "auto"
     prefix_caching: bool = True
     prefix_match_unit: int | None = None  # tokens per block hash, where it is given
     kv_connector: bool = False  # KV blocks leave the GPU: hashed without prefix caching as well
@@ -33,6 +36,7 @@ class InstanceSettings:
     sparse_format: int | None = None  # bytes per token of the backend's own latent format
     async_scheduling: bool = True
     gdn_prefill_checkpoint: bool = True  # of the vLLM version
+    sparse_pcp_graphs: bool = True  # of the vLLM version
     max_loras: int = 0  # 0: LoRA is off
     max_lora_rank: int = 16
     kv_cache_memory_bytes: int | None = None
@@ -43,7 +47,8 @@ class InstanceSettings:
     @property
     def ranks(self) -> int:
         """GPUs of one replica."""
-        return self.tensor_parallel_size * self.pipeline_parallel_size
+        stage = self.tensor_parallel_size * self.prefill_context_parallel_size
+        return stage * self.pipeline_parallel_size
 
     @property
     def in_flight_tokens(self) -> int:

@@ -24,10 +24,8 @@ def sized(model: str, **args: Any) -> Any:
     [
         (PLAIN, "speculative_config", {"method": "ngram", "num_speculative_tokens": 4}),
         (PLAIN, "spec_model", "some/draft"),
-        (PLAIN, "prefill_context_parallel_size", 2),
         (PLAIN, "cpu_offload_gb", 8),
-        (HYBRID, "mamba_ssm_cache_dtype", "float32"),
-        (HYBRID, "mamba_block_size", 1024),
+        (HYBRID, "use_replayssm", True),
         (WINDOWED, "kv_transfer_config", {"kv_connector": "NixlConnector"}),
         (WINDOWED, "mm_encoder_tp_mode", "data"),
         (PLAIN, "hf_overrides", {"num_hidden_layers": 4}),
