@@ -69,3 +69,20 @@ def check_mamba_block_size(args: dict[str, Any], length: int, *, cached: bool) -
             where="--mamba-block-size",
             fix="leave it out",
         )
+
+
+def skip_layers(args: dict[str, Any]) -> frozenset[str]:
+    """``--kv-cache-dtype-skip-layers``: layer numbers, or ``sliding_window`` for all windows.
+
+    Raises:
+        InputError: something else.
+    """
+    asked = args.get("kv_cache_dtype_skip_layers") or ()
+    names = frozenset(str(one) for one in ([asked] if isinstance(asked, str) else asked))
+    unknown = sorted(name for name in names if name != "sliding_window" and not name.isdigit())
+    if unknown:
+        raise InputError(
+            f"{unknown[0]!r} is neither a layer's number nor sliding_window",
+            where="--kv-cache-dtype-skip-layers",
+        )
+    return names

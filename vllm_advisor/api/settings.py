@@ -12,8 +12,11 @@ from vllm_advisor.api.cache_arguments import (
     check_mamba_block_size,
     mamba_dtype,
     prefix_caching,
+    skip_layers,
 )
-from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
+from vllm_advisor.api.expert_balancing import redundant_experts
+from vllm_advisor.api.kv_connectors import keeps_groups
+from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, several_kinds
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults
@@ -112,11 +115,16 @@ def resolve_settings(
             pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
             prefill_context_parallel_size=integer(args, "prefill_context_parallel_size", 1),
             decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
+            cp_kv_cache_interleave_size=integer(args, "cp_kv_cache_interleave_size", 1),
             data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
             quantization=_online_quantization(model, args),
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
+            encoder_by_data=args.get("mm_encoder_tp_mode") == "data",
+            eplb=bool(args.get("enable_eplb")),
+            redundant_experts=redundant_experts(model, args),
             enforce_eager=bool(args.get("enforce_eager", False)),
+            kv_cache_dtype_skip_layers=skip_layers(args),
             mamba_cache_dtype=mamba_dtype(args, "mamba_cache_dtype"),
             mamba_ssm_cache_dtype=mamba_dtype(args, "mamba_ssm_cache_dtype"),
             prefix_caching=prefix_caching(model, args),
@@ -126,7 +134,7 @@ def resolve_settings(
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
             sparse_pcp_graphs=engine.sparse_pcp_graphs,
-            hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
+            hybrid_manager=keeps_groups(engine, args, grouped=several_kinds(model)),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from packaging.specifiers import SpecifierSet
@@ -74,6 +74,10 @@ class _BatchDefaults(_Entry):
     classes: tuple[_DeviceClass, ...]
 
 
+class _Connectors(_Entry):
+    grouped: dict[str, Literal["yes", "no", "unknown", "own_cache"]]
+
+
 class _QuantizationMethods(_Entry):
     methods: dict[str, int]
 
@@ -86,6 +90,7 @@ class _Facts(BaseModel):
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
     sparse_pcp_graphs: tuple[_Switch, ...]
+    kv_connectors: tuple[_Connectors, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -99,6 +104,7 @@ class EngineSources:
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
     sparse_pcp_graphs: Source
+    kv_connectors: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -139,6 +145,7 @@ def load_engine(version: str | None = None) -> EngineFacts:
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
         sparse_pcp_graphs=facts["sparse_pcp_graphs"].value,
+        kv_connectors=facts["kv_connectors"].grouped,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,

@@ -30,6 +30,8 @@ def instance_weights(model: ModelFacts, settings: InstanceSettings) -> WeightByt
         capability=settings.capability,
         online_quantization=settings.quantization,
         language_model_only=settings.language_model_only,
+        redundant_experts=settings.redundant_experts,
+        encoder_by_data=settings.encoder_by_data,
     )
 
 
@@ -56,7 +58,9 @@ def memory_budget(
             max_lora_rank=settings.max_lora_rank,
             tensor_parallel_size=settings.tensor_parallel_size,
         )
-    weight_total = weights.rank_bytes + adapters
+    # EPLB moves experts through a copy of one layer's (distributed/eplb/eplb_state.py#add_model).
+    moved = weights.layer_experts if settings.eplb else 0
+    weight_total = weights.rank_bytes + adapters + moved
     multimodal = model.multimodal and not settings.language_model_only
     shape = shape_of(model, multimodal=multimodal, online_fp8=settings.quantization == "fp8")
     beside = rank_overheads(shape, settings, gpu, overheads)
@@ -101,7 +105,8 @@ def memory_budget(
             weight_total,
             f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
             f"PP {settings.pipeline_parallel_size}"
-            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else ""),
+            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else "")
+            + (f" + {format_bytes(moved)} to move experts" if moved else ""),
             model.weights.source,
         ),
         activations=figure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vllm_advisor.errors import InfeasibleError, NotModelledError
+from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import ModelFacts
 
@@ -25,6 +26,33 @@ def check_context_parallel(model: ModelFacts, settings: InstanceSettings) -> Non
         _check_prefill(model, settings)
     if settings.decode_context_parallel_size > 1:
         _check_decode(model, settings)
+
+
+def check_interleave(layout: CacheLayout, settings: InstanceSettings) -> None:
+    """Raise what vLLM raises for the tokens that one rank stores before the next does.
+
+    Sources: vllm/config/vllm.py#validate_block_size,
+    vllm/v1/attention/backends/mla/flashinfer_mla.py.
+
+    Raises:
+        InfeasibleError: vLLM refuses the size.
+    """
+    size, where = settings.cp_kv_cache_interleave_size, "--cp-kv-cache-interleave-size"
+    if settings.decode_context_parallel_size == 1:
+        return
+    if layout.block_size % size:
+        raise InfeasibleError(
+            f"Block_size({layout.block_size}) should be greater than or equal to and divisible by "
+            f"cp_kv_cache_interleave_size ({size}).",
+            where=where,
+            fix=f"a divisor of {layout.block_size}",
+        )
+    if size > 1 and settings.attention_backend == "FLASHINFER_MLA":
+        raise InfeasibleError(
+            f"FlashInfer MLA native DCP requires cp_kv_cache_interleave_size=1; got {size}.",
+            where=where,
+            fix="leave it out",
+        )
 
 
 def _check_prefill(model: ModelFacts, settings: InstanceSettings) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from vllm_advisor.errors import InputError, NotModelledError
 from vllm_advisor.sizing.budget import memory_budget
+from vllm_advisor.sizing.cache_dtype import is_quantized
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.context_length import derived_max_model_len
-from vllm_advisor.sizing.context_parallel import check_context_parallel
+from vllm_advisor.sizing.context_parallel import check_context_parallel, check_interleave
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, without_window
 from vllm_advisor.sizing.parallelism import check_parallelism
 from vllm_advisor.sizing.prefix_match import check_prefix_match_unit
 from vllm_advisor.sizing.refusal import refusal
 from vllm_advisor.sizing.settings import InstanceSettings
+from vllm_advisor.sizing.skipped_layers import check_skipped_layers
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import Overheads
 from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts, dtype_bytes
@@ -33,27 +35,32 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     layers = model.kv_cache
     if not settings.sliding_window:
         layers = tuple(tuple(without_window(spec) for spec in of) for of in layers)
-    layout = CacheLayout(
-        layers,
-        KVCacheSettings(
-            cache_dtype=cache_dtype,
-            model_dtype_bytes=dtype_bytes(settings.dtype or model.dtype),
-            block_size=settings.block_size,
-            max_model_len=settings.max_model_len,
-            in_flight_tokens=settings.in_flight_tokens,
-            tensor_parallel_size=settings.tensor_parallel_size,
-            pipeline_parallel_size=settings.pipeline_parallel_size,
-            decode_context_parallel_size=settings.decode_context_parallel_size,
-            hybrid_manager=settings.hybrid_manager,
-            prefix_caching=settings.prefix_caching,
-            capability=settings.capability,
-            mamba_cache_dtype=settings.mamba_cache_dtype,
-            mamba_ssm_cache_dtype=settings.mamba_ssm_cache_dtype,
-            gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
-            sparse_format=settings.sparse_format,
-            block_outermost=model.block_outermost,
-        ),
+    cache = KVCacheSettings(
+        cache_dtype=cache_dtype,
+        model_dtype_bytes=dtype_bytes(settings.dtype or model.dtype),
+        block_size=settings.block_size,
+        max_model_len=settings.max_model_len,
+        in_flight_tokens=settings.in_flight_tokens,
+        tensor_parallel_size=settings.tensor_parallel_size,
+        pipeline_parallel_size=settings.pipeline_parallel_size,
+        decode_context_parallel_size=settings.decode_context_parallel_size,
+        hybrid_manager=settings.hybrid_manager,
+        prefix_caching=settings.prefix_caching,
+        capability=settings.capability,
+        skip_layers=settings.kv_cache_dtype_skip_layers
+        if is_quantized(cache_dtype)
+        else frozenset(),
+        mamba_cache_dtype=settings.mamba_cache_dtype,
+        mamba_ssm_cache_dtype=settings.mamba_ssm_cache_dtype,
+        gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
+        sparse_format=settings.sparse_format,
+        block_outermost=model.block_outermost,
     )
+    if cache.skip_layers:
+        declared_only = settings.kv_cache_dtype == "auto" and declared is not None
+        check_skipped_layers(layers, cache, declared=declared_only)
+    layout = CacheLayout(layers, cache)
+    check_interleave(layout, settings)
     check_prefix_match_unit(
         layout,
         settings.prefix_match_unit,

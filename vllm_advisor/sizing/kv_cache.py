@@ -55,6 +55,7 @@ class KVCacheSettings:
     prefix_caching: bool = True
     capability: int = 90
     gdn_prefill_checkpoint: bool = True
+    skip_layers: frozenset[str] = frozenset()  # --kv-cache-dtype-skip-layers
     mamba_cache_dtype: str = "auto"
     mamba_ssm_cache_dtype: str = "auto"
     sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format

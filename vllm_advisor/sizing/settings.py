@@ -21,12 +21,17 @@ class InstanceSettings:
     pipeline_parallel_size: int = 1
     prefill_context_parallel_size: int = 1
     decode_context_parallel_size: int = 1
+    cp_kv_cache_interleave_size: int = 1
     data_parallel_size: int = 1
     enable_expert_parallel: bool = False
     quantization: str | None = None  # online quantization of 16-bit weights
     language_model_only: bool = False
+    encoder_by_data: bool = False  # --mm-encoder-tp-mode data
+    eplb: bool = False
+    redundant_experts: int = 0
     enforce_eager: bool = False
     hybrid_manager: bool = True
+    kv_cache_dtype_skip_layers: frozenset[str] = frozenset()
     mamba_cache_dtype: str = "auto"
     mamba_ssm_cache_dtype: str = "auto"
     prefix_caching: bool = True

@@ -48,6 +48,7 @@ class EngineFacts:
     block_size: int
     async_scheduling: bool
     gdn_prefill_checkpoint: bool = True  # FlashInfer's prefill keeps one more state per request
+    kv_connectors: Mapping[str, str] = field(default_factory=dict)  # take groups: yes, no, ...
     sparse_pcp_graphs: bool = True  # CUDA graphs of sparse MLA under prefill context parallelism
     source: str  # where the flags were read
     known: bool = True  # False: newer than the newest known, facts are of ``version_used``

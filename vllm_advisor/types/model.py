@@ -136,6 +136,7 @@ class WeightComponent:
     kv_heads: int = 0  # for Shard.KV_HEADS where the model's number does not apply
     modules: tuple[str, ...] = ()
     quantization: QuantizationFacts | None = None
+    whole_by_data: bool = False  # a tower that --mm-encoder-tp-mode data keeps whole on every rank
 
     @property
     def total_params(self) -> int:
