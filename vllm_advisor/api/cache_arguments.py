@@ -8,8 +8,6 @@ from vllm_advisor.api.arguments import optional_integer
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.types.model import ModelFacts
 
-_MAMBA_DTYPES = ("auto", "float32", "float16", "bfloat16")
-
 
 def check_cache_dtype(cache_dtype: str, dtype: str) -> None:
     """Refuse a 16-bit cache of another dtype than the model's.
@@ -36,21 +34,6 @@ def prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
     if asked is not None:
         return bool(asked)
     return model.num_attention_heads > 0
-
-
-def mamba_dtype(args: dict[str, Any], name: str) -> str:
-    """``--mamba-cache-dtype`` or ``--mamba-ssm-cache-dtype``.
-
-    Raises:
-        InputError: no such dtype.
-    """
-    value = str(args.get(name) or "auto")
-    if value not in _MAMBA_DTYPES:
-        raise InputError(
-            f"{name} {value!r} is none of {', '.join(_MAMBA_DTYPES)}",
-            where="--" + name.replace("_", "-"),
-        )
-    return value
 
 
 def check_mamba_block_size(args: dict[str, Any], length: int, *, cached: bool) -> None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
+from vllm_advisor.api.arguments import (
+    byte_count,
+    check_names_and_choices,
+    fraction,
+    integer,
+    optional_integer,
+    tokens,
+)
 from vllm_advisor.api.cache_arguments import (
     check_cache_dtype,
     check_mamba_block_size,
-    mamba_dtype,
     prefix_caching,
     skip_layers,
 )
 from vllm_advisor.api.expert_balancing import redundant_experts
 from vllm_advisor.api.kv_connectors import keeps_groups
+from vllm_advisor.api.offload_arguments import offload
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, several_kinds
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
@@ -64,7 +70,7 @@ def resolve_settings(
         InfeasibleError: vLLM refuses the values.
         NotModelledError: an argument changes memory in a way that is not computed.
     """
-    _refuse_unknown(engine, args)
+    check_names_and_choices(engine, args)
     refuse_unmodelled(model, args)
     notes = list(beside_the_figures(args))
     defaults = _batch_defaults(engine, accelerator, args, notes)
@@ -97,10 +103,13 @@ def resolve_settings(
     check_mamba_block_size(args, length, cached=prefix_caching(model, args))
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
-    check_cache_dtype(cache_dtype, dtype)
+    if engine.float_cache_is_models:
+        check_cache_dtype(cache_dtype, dtype)
     backend, block, sparse_format = _attention(
         model, accelerator, (cache_dtype, dtype), args, notes
     )
+    quantization = _online_quantization(model, args)
+    quantized = quantization is not None or model.quantization is not None
     return Resolved(
         settings=InstanceSettings(
             max_model_len=length,
@@ -118,21 +127,23 @@ def resolve_settings(
             cp_kv_cache_interleave_size=integer(args, "cp_kv_cache_interleave_size", 1),
             data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
-            quantization=_online_quantization(model, args),
+            quantization=quantization,
+            offload=offload(model, args, quantized=quantized),
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
             encoder_by_data=args.get("mm_encoder_tp_mode") == "data",
             eplb=bool(args.get("enable_eplb")),
             redundant_experts=redundant_experts(model, args),
             enforce_eager=bool(args.get("enforce_eager", False)),
             kv_cache_dtype_skip_layers=skip_layers(args),
-            mamba_cache_dtype=mamba_dtype(args, "mamba_cache_dtype"),
-            mamba_ssm_cache_dtype=mamba_dtype(args, "mamba_ssm_cache_dtype"),
+            mamba_cache_dtype=str(args.get("mamba_cache_dtype") or "auto"),
+            mamba_ssm_cache_dtype=str(args.get("mamba_ssm_cache_dtype") or "auto"),
             prefix_caching=prefix_caching(model, args),
             prefix_match_unit=optional_integer(args, "prefix_match_unit"),
             kv_connector=any(args.get(k) for k in ("kv_transfer_config", "kv_offloading_size")),
             capability=accelerator.capability if accelerator else _DATA_CENTRE,
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
+            tower_on_first_stage=engine.tower_on_first_stage,
             sparse_pcp_graphs=engine.sparse_pcp_graphs,
             hybrid_manager=keeps_groups(engine, args, grouped=several_kinds(model)),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
@@ -146,17 +157,6 @@ def resolve_settings(
         auto_max_model_len=auto,
         assumptions=tuple(notes),
     )
-
-
-def _refuse_unknown(engine: EngineFacts, args: dict[str, Any]) -> None:
-    for name in args:
-        if name not in engine.flags:
-            close = get_close_matches(name, engine.flags, n=2)
-            raise InputError(
-                f"vLLM {engine.version} has no argument {name}",
-                where=name,
-                fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
-            )
 
 
 def _batch_defaults(

@@ -34,9 +34,6 @@ _SHAPE = frozenset(
 _OFF: tuple[Any, ...] = (None, False, 0, "", [], {}, ())
 # Refused unless they have the value that changes nothing.
 _REFUSED: dict[str, tuple[Any, ...]] = {
-    "cpu_offload_gb": _OFF,
-    "offload_backend": (*_OFF, "auto"),
-    "offload_group_size": _OFF,
     "speculative_config": _OFF,
     "spec_method": _OFF,
     "spec_model": _OFF,

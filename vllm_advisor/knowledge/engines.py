@@ -90,6 +90,8 @@ class _Facts(BaseModel):
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
     sparse_pcp_graphs: tuple[_Switch, ...]
+    float_cache_is_models: tuple[_Switch, ...]
+    tower_on_first_stage: tuple[_Switch, ...]
     kv_connectors: tuple[_Connectors, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
@@ -104,6 +106,8 @@ class EngineSources:
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
     sparse_pcp_graphs: Source
+    float_cache_is_models: Source
+    tower_on_first_stage: Source
     kv_connectors: Source
     batch_defaults: Source
     quantization_min_capability: Source
@@ -145,6 +149,8 @@ def load_engine(version: str | None = None) -> EngineFacts:
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
         sparse_pcp_graphs=facts["sparse_pcp_graphs"].value,
+        float_cache_is_models=facts["float_cache_is_models"].value,
+        tower_on_first_stage=facts["tower_on_first_stage"].value,
         kv_connectors=facts["kv_connectors"].grouped,
         source=recorded["source"],
         known=asked == Version(used),

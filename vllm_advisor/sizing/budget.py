@@ -31,7 +31,9 @@ def instance_weights(model: ModelFacts, settings: InstanceSettings) -> WeightByt
         online_quantization=settings.quantization,
         language_model_only=settings.language_model_only,
         redundant_experts=settings.redundant_experts,
+        tower_on_first_stage=settings.tower_on_first_stage,
         encoder_by_data=settings.encoder_by_data,
+        offload=settings.offload,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vllm_advisor.sizing.offload import Offload
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceSettings:
@@ -24,6 +26,7 @@ class InstanceSettings:
     cp_kv_cache_interleave_size: int = 1
     data_parallel_size: int = 1
     enable_expert_parallel: bool = False
+    offload: Offload | None = None  # weights in CPU memory
     quantization: str | None = None  # online quantization of 16-bit weights
     language_model_only: bool = False
     encoder_by_data: bool = False  # --mm-encoder-tp-mode data
@@ -41,6 +44,7 @@ class InstanceSettings:
     sparse_format: int | None = None  # bytes per token of the backend's own latent format
     async_scheduling: bool = True
     gdn_prefill_checkpoint: bool = True  # of the vLLM version
+    tower_on_first_stage: bool = True  # of the vLLM version
     sparse_pcp_graphs: bool = True  # of the vLLM version
     max_loras: int = 0  # 0: LoRA is off
     max_lora_rank: int = 16

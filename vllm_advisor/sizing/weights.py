@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank, stage_layers
+from vllm_advisor.sizing.offload import Offload, saved_bytes
 from vllm_advisor.types.model import (
     ModelFacts,
     QuantizationFacts,
@@ -76,7 +77,9 @@ def weight_bytes(
     online_quantization: str | None = None,
     language_model_only: bool = False,
     redundant_experts: int = 0,
+    tower_on_first_stage: bool = True,
     encoder_by_data: bool = False,
+    offload: Offload | None = None,
 ) -> WeightBytes:
     """Bytes of weights per rank on the fullest pipeline stage.
 
@@ -94,7 +97,9 @@ def weight_bytes(
         online_quantization: ``fp8`` to quantize 16-bit linear weights while loading.
         language_model_only: leave the vision tower out.
         redundant_experts: copies of experts that EPLB keeps beside them, in each layer.
+        tower_on_first_stage: of the vLLM version; else every stage holds the tower.
         encoder_by_data: every rank holds its tower whole (``--mm-encoder-tp-mode data``).
+        offload: what stays in CPU memory.
     """
     online = ONLINE_FP8 if online_quantization is not None else None
     ranks = _Ranks(
@@ -112,9 +117,14 @@ def weight_bytes(
             if part.kind is WeightKind.VISION and language_model_only:
                 continue
             number = sum(1 for i in part.layers if i in layers) if part.layers else 1
-            if not part.layers and not _on_stage(part, first=first, last=last):
+            everywhere = part.kind is WeightKind.VISION and not tower_on_first_stage
+            if not (part.layers or everywhere or _on_stage(part, first=first, last=last)):
                 continue
             total += number * _part_bytes(part, model, online, ranks)
+        if offload is not None:
+            total -= saved_bytes(
+                model, offload, layers, lambda part: _part_bytes(part, model, online, ranks)
+            )
         return total
 
     stages = stage_layers(model.num_hidden_layers, pipeline_parallel_size)

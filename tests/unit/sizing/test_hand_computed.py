@@ -195,7 +195,7 @@ def test_fp8_cache_is_refused_where_no_backend_takes_it() -> None:
         ({"gpu_memory_utilization": 92}, InputError, "not above 0 and at most 1"),
         ({"max_model_len": "long"}, InputError, "no token count"),
         ({"kv_cache_dtype": "fp8_inc"}, NotModelledError, "no attention backend is known"),
-        ({"cpu_offload_gb": 10}, NotModelledError, "not computed yet"),
+        ({"quantization_config": {"linear": "fp8"}}, NotModelledError, "not computed yet"),
         ({"quantization": "awq"}, NotModelledError, "not modelled"),
     ],
 )

@@ -24,7 +24,7 @@ def sized(model: str, **args: Any) -> Any:
     [
         (PLAIN, "speculative_config", {"method": "ngram", "num_speculative_tokens": 4}),
         (PLAIN, "spec_model", "some/draft"),
-        (PLAIN, "cpu_offload_gb", 8),
+        (HYBRID, "cpu_offload_gb", 8),
         (HYBRID, "use_replayssm", True),
         (WINDOWED, "swa_bounded_replay", True),
         (PLAIN, "hf_overrides", {"num_hidden_layers": 4}),
