@@ -26,7 +26,6 @@ CONFIGS = json.loads(lzma.decompress((DATA / "oracle_configs.full.json.xz").read
 GPUS = {"h100": "h100-sxm", "b200": "b200", "a100": "a100-sxm4-80", "l40s": "l40s", "t4": "t4"}
 # Arguments that are said to be not modelled; what vLLM answered with them is never guessed.
 NOT_MODELLED = {
-    "neg:cpuoffload": "weights in CPU memory",
     "neg:mtp1": "speculative decoding",
     "neg:q-fp8_per_block": "online quantization",
     "neg:q-int8wo": "online quantization",

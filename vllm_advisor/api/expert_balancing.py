@@ -17,12 +17,16 @@ _FOUR_BITS = 4
 # against vLLM's count. Others leave the number out of account.
 _LAID_OUT = (
     "DeepseekV2ForCausalLM",
-    "DeepseekV3ForCausalLM",
     "DeepseekV32ForCausalLM",
+    "DeepseekV3ForCausalLM",
+    "DeepseekV4ForCausalLM",
+    "GlmMoeDsaForCausalLM",
     "Llama4ForConditionalGeneration",
     "MixtralForCausalLM",
+    "NemotronHForCausalLM",
     "Qwen3MoeForCausalLM",
     "Qwen3NextForCausalLM",
+    "Qwen3VLMoeForConditionalGeneration",
     "Qwen3_5MoeForConditionalGeneration",
 )
 
