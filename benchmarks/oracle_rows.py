@@ -28,9 +28,7 @@ GPUS = {"h100": "h100-sxm", "b200": "b200", "a100": "a100-sxm4-80", "l40s": "l40
 NOT_MODELLED = {
     "neg:mtp1": "speculative decoding",
     "neg:q-fp8_per_block": "online quantization",
-    "neg:q-int8wo": "online quantization",
     "neg:q-mxfp8": "online quantization",
-    "neg:q-nvfp4_per_token": "online quantization",
 }
 NO_LMCACHE = "neg:lmcache"  # refused because a package was not installed where vLLM was asked
 _SPARSE = {"FLASHMLA_SPARSE", "FLASH_ATTN_MLA_SPARSE"}  # the choice between them is by head count

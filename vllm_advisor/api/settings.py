@@ -36,6 +36,11 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
 
 _AUTO = ("auto", "-1", -1)
+# Two names of one scheme, and those that leave all but experts in 16 bits
+# (vllm/config/quantization.py#_ONLINE_SHORTHANDS, vllm/model_executor/model_loader/
+# weight_utils.py).
+_PER_TENSOR = ("fp8", "fp8_per_tensor")
+_EXPERTS_ALONE = ("int8_per_channel_weight_only", "nvfp4_per_token")
 _DATA_CENTRE = 90  # compute capability taken when no GPU is named
 
 
@@ -284,7 +289,9 @@ def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
             where="--quantization",
             fix="leave --quantization out: vLLM reads it from the checkpoint",
         )
-    if method != "fp8":
+    if method in _EXPERTS_ALONE and not model.num_experts:
+        return None
+    if method not in _PER_TENSOR:
         raise NotModelledError(
             f"--quantization {method} on 16-bit weights is not modelled",
             where="--quantization",

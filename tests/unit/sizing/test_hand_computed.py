@@ -189,6 +189,16 @@ def test_fp8_cache_is_refused_where_no_backend_takes_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("method", "same_as"),
+    [("fp8_per_tensor", "fp8"), ("int8_per_channel_weight_only", None), ("nvfp4_per_token", None)],
+)
+def test_online_quantization_by_its_other_names(method: str, same_as: str | None) -> None:
+    # The last two are for experts alone, of which this model has none.
+    given = size(LLAMA, gpu="h100-sxm", quantization=method).figures
+    assert given == size(LLAMA, gpu="h100-sxm", quantization=same_as).figures
+
+
+@pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"max_modle_len": 1}, InputError, "no argument max_modle_len"),
@@ -197,6 +207,7 @@ def test_fp8_cache_is_refused_where_no_backend_takes_it() -> None:
         ({"kv_cache_dtype": "fp8_inc"}, NotModelledError, "no attention backend is known"),
         ({"quantization_config": {"linear": "fp8"}}, NotModelledError, "not computed yet"),
         ({"quantization": "awq"}, NotModelledError, "not modelled"),
+        ({"quantization": "fp8_per_block"}, NotModelledError, "not modelled"),
     ],
 )
 def test_what_is_not_known_is_said(
