@@ -174,6 +174,7 @@ class Search:
             max_lora_rank=setting.lora.max_lora_rank if setting.lora else 16,
             async_scheduling=setting.engine.async_scheduling,
             gdn_prefill_checkpoint=setting.engine.gdn_prefill_checkpoint,
+            tower_on_first_stage=setting.engine.tower_on_first_stage,
             max_position_embeddings=context.max_position_embeddings,
         )
         return self._fill(settings, steps, chunk)

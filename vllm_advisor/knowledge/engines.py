@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -76,6 +76,11 @@ class _BatchDefaults(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Connectors(_Entry):
+    grouped: dict[str, Literal["yes", "no", "unknown", "own_cache"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _QuantizationMethods(_Entry):
     methods: dict[str, int]
 
@@ -87,6 +92,10 @@ class _Facts:
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
     image_uid: tuple[_Count, ...]
+    sparse_pcp_graphs: tuple[_Switch, ...]
+    float_cache_is_models: tuple[_Switch, ...]
+    tower_on_first_stage: tuple[_Switch, ...]
+    kv_connectors: tuple[_Connectors, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -100,6 +109,10 @@ class EngineSources:
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
     image_uid: Source
+    sparse_pcp_graphs: Source
+    float_cache_is_models: Source
+    tower_on_first_stage: Source
+    kv_connectors: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -140,6 +153,10 @@ def load_engine(version: str | None = None) -> EngineFacts:
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
         image_uid=facts["image_uid"].value,
+        sparse_pcp_graphs=facts["sparse_pcp_graphs"].value,
+        float_cache_is_models=facts["float_cache_is_models"].value,
+        tower_on_first_stage=facts["tower_on_first_stage"].value,
+        kv_connectors=facts["kv_connectors"].grouped,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,
