@@ -67,6 +67,19 @@ def objects(made: PlanReport, target: str) -> list[dict[str, Any]]:
     ]
 
 
+def replicas_of(controller: dict[str, Any], found: list[dict[str, Any]]) -> int:
+    """Replicas that are kept at least: the controller's own, or its autoscaler's."""
+    least = {"ScaledObject": "minReplicaCount", "HorizontalPodAutoscaler": "minReplicas"}
+    name = controller["metadata"]["name"]
+    scaled = [
+        o["spec"][least[o["kind"]]]
+        for o in found
+        if o["kind"] in least and o["spec"]["scaleTargetRef"]["name"] == name
+    ]
+    assert len(scaled) + ("replicas" in controller["spec"]) == 1, "two would fight over it"
+    return int(scaled[0] if scaled else controller["spec"]["replicas"])
+
+
 def kubernetes_words(words: list[str], variables: dict[str, str] | None = None) -> list[str]:
     """What a container gets for its command and args: ``$(NAME)`` expanded, ``$$`` one dollar."""
     return [_expanded(word, variables or {}) for word in words]

@@ -14,6 +14,7 @@ from bundle import (
     engine_args,
     kubernetes_words,
     objects,
+    replicas_of,
     report,
 )
 from judges.kubectl import kustomize_problems, yaml_problems
@@ -62,7 +63,8 @@ def test_files_in_another_environment_are_as_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != SPANNING])
 def test_the_plan_reads_back_from_the_manifests(name: str, words: tuple[str, ...]) -> None:
     made = report(name, *words)
-    found = controllers(objects(made, "kubernetes"))
+    everything = objects(made, "kubernetes")
+    found = controllers(everything)
     instances = made.plan.deployment.instances
     assert len(found) == len(instances)
     for instance in instances:
@@ -72,7 +74,7 @@ def test_the_plan_reads_back_from_the_manifests(name: str, words: tuple[str, ...
         assert container["command"] == ["vllm", "serve"]
         args = engine_args(kubernetes_words(container["args"]), made.engine)
         assert args == instance.engine_args
-        assert controller["spec"]["replicas"] == instance.replicas
+        assert replicas_of(controller, everything) == instance.replicas
         if "gpu_allocation=dra" not in words:
             assert container["resources"]["limits"]["nvidia.com/gpu"] == str(instance.gpus)
         assert ("shm" in str(pod.get("volumes"))) == (instance.gpus > 1)

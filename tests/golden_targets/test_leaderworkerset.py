@@ -6,7 +6,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bundle import NAMES, SPANNING, assert_as_kept, engine_args, kubernetes_words, objects, report
+from bundle import (
+    NAMES,
+    SPANNING,
+    assert_as_kept,
+    engine_args,
+    kubernetes_words,
+    objects,
+    replicas_of,
+    report,
+)
 from judges.kubectl import kustomize_problems, yaml_problems
 from judges.schemas import schema_problems
 
@@ -29,7 +38,7 @@ def test_an_instance_over_two_nodes_is_a_group_of_two_pods() -> None:
     (instance,) = made.plan.deployment.instances
     (group,) = [o for o in objects(made, "kubernetes") if o["kind"] == "LeaderWorkerSet"]
     template = group["spec"]["leaderWorkerTemplate"]
-    assert group["spec"]["replicas"] == instance.replicas
+    assert replicas_of(group, [group]) == instance.replicas
     assert template["size"] * 8 == instance.gpus == 16
     pods = [template["leaderTemplate"]["spec"], template["workerTemplate"]["spec"]]
     words = []
@@ -87,7 +96,9 @@ def test_every_instance_as_a_group(name: str) -> None:
     found = objects(made, "leaderworkerset")
     groups = {o["metadata"]["name"]: o for o in found if o["kind"] == "LeaderWorkerSet"}
     for instance in made.plan.deployment.instances:
-        group = groups[object_name(made.plan, instance)]["spec"]
+        whole = groups[object_name(made.plan, instance)]
+        assert replicas_of(whole, found) == instance.replicas
+        group = whole["spec"]
         template = group["leaderWorkerTemplate"]
         pod = template.get("leaderTemplate", template["workerTemplate"])["spec"]
         (container,) = pod["containers"]
@@ -96,7 +107,6 @@ def test_every_instance_as_a_group(name: str) -> None:
         assert engine_args(own, made.engine) == instance.engine_args
         gpus = int(container["resources"]["limits"]["nvidia.com/gpu"])
         assert gpus * template["size"] == instance.gpus
-        assert group["replicas"] == instance.replicas
 
 
 @pytest.mark.parametrize("words", [(), ("namespace=llm", "multi_node=ray", "gpu_allocation=dra")])

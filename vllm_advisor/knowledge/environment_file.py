@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from vllm_advisor.knowledge.workload_values import Count, Keys
+from vllm_advisor.knowledge.workload_values import Count, Keys, Line
 from vllm_advisor.types.environment import (
     Autoscaler,
     GpuAllocation,
@@ -117,6 +117,12 @@ class EnvironmentKeys(Keys):
     )
     ingress_tls_secret: DnsName | None = Field(
         None, description="Secret with the certificate of the Ingress."
+    )
+    ingress_namespace: DnsLabel | None = Field(
+        None, description="Namespace of the ingress controller; ingress-nginx unless given."
+    )
+    ingress_annotations: dict[LabelKey, Line] | None = Field(
+        None, description="Annotations of the Ingress, beside those for long answers."
     )
     monitoring: Annotated[Monitoring, Field(strict=False)] | None = Field(
         None, description="pod-monitor (prometheus-operator) or none."

@@ -129,7 +129,8 @@ def _instance_view(
         + (f", serves {', '.join(instance.classes)}" if instance.classes else "")
         + f": {instance.replicas} x {instance.gpus} GPUs.",
         "host_needs": f"Each takes {needs.cpu.value} cores ({figure_because(needs.cpu)}) and "
-        f"{format_bytes(int(needs.memory.value))} of memory ({figure_because(needs.memory)}). "
+        f"{format_bytes(int(needs.memory_limit.value))} of memory "
+        f"({figure_because(needs.memory_limit)}). "
         "No limits: the host is there for it.",
         "services": services,
         "spanning": spanning,

@@ -9,10 +9,10 @@ from typing import Any
 from vllm_advisor.render.groups import LEADER_LABEL, alone, leader, worker
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.names import object_name
-from vllm_advisor.render.pod import image_repository, nodes_per_replica, pod_view
+from vllm_advisor.render.pod import image_repository, is_path, nodes_per_replica, pod_view
 from vllm_advisor.render.scaling import scaling_view
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.environment import Environment, ModelCache, Monitoring
+from vllm_advisor.types.environment import Autoscaler, Environment, ModelCache, Monitoring
 from vllm_advisor.types.plan import Artifact, Instance, Plan
 from vllm_advisor.version import __version__
 
@@ -67,7 +67,8 @@ def kustomization(plan: Plan, folder: str, files: list[str]) -> Artifact:
         f"{__version__}. PLAN.md has the whole reasoning.",
         "place": place,
         "files": files,
-        "secret_commands": secret_commands(place),
+        "secret_commands": secret_commands(plan),
+        "addresses": addresses(plan),
         "image_repository": image_repository(place),
         "image_tag": place.image_tag or f"v{plan.vllm_version}",
     }
@@ -77,11 +78,30 @@ def kustomization(plan: Plan, folder: str, files: list[str]) -> Artifact:
     )
 
 
-def secret_commands(place: Environment) -> list[str]:
+def addresses(plan: Plan) -> list[str]:
+    """Where an application sends the requests of each class."""
+    scope = f".{plan.environment.namespace}" if plan.environment.namespace else ""
+    urls = {
+        i.name: f"http://{object_name(plan, i)}{scope}:{SERVICE_PORT}/v1"
+        for i in plan.deployment.instances
+    }
+    return [
+        f"{route.request_class}: "
+        + ("passages found by retrieval " if route.retrieve else "")
+        + f"to {urls[route.instance]}, model {route.instance}"
+        + (f"; else {route.fallback}" if route.fallback else "")
+        for route in plan.routes
+        if route.instance in urls
+    ]
+
+
+def secret_commands(plan: Plan) -> list[str]:
     """How the Secrets that pods refer to are made; the values are the reader's."""
+    place = plan.environment
+    hub = not is_path(plan.model)
     wanted = (
         (place.api_key_secret, place.api_key_key, "$(openssl rand -hex 32)"),
-        (place.hf_token_secret, place.hf_token_key, "$HF_TOKEN"),
+        (place.hf_token_secret if hub else None, place.hf_token_key, "$HF_TOKEN"),
     )
     scope = ["-n", place.namespace] if place.namespace else []
     return [
@@ -118,6 +138,7 @@ def instance_view(
         "metadata": metadata_of(name, place, pod["labels"]),
         "claim_metadata": metadata_of(f"{name}-cache", place, pod["labels"]),
         "claim_name": f"{name}-cache",
+        "cache_mount": _cache_mount(pod["home"], shared=shared_claim and several),
         "cache_volume": "emptyDir" if not claims else "claim" if shared_claim else "template",
         "controller": controller,
         "controller_because": _controller_because(controller, claims=claims, several=several),
@@ -138,6 +159,7 @@ def instance_view(
         "network_namespaces": _namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
         "ingress_host": f"{instance.name}.{place.ingress_host}",
+        "ingress_annotations": _ingress_annotations(place),
     }
 
 
@@ -145,6 +167,11 @@ def metadata_of(name: str, place: Environment, labels: dict[str, str]) -> dict[s
     """``metadata`` of an object, with the namespace where one is given."""
     scope = {"namespace": place.namespace} if place.namespace else {}
     return {"name": name, **scope, "labels": labels}
+
+
+def _cache_mount(home: str, *, shared: bool) -> str:
+    """Compiled kernels are written without a lock: pods share downloads only."""
+    return f"{home}/.cache/huggingface" if shared else f"{home}/.cache"
 
 
 def _controller(*, grouped: bool, own_claims: bool) -> str:
@@ -180,5 +207,26 @@ def rollout_limits(*, surge: bool) -> dict[str, int]:
 
 
 def _namespaces(place: Environment) -> list[str]:
-    scraped = [place.monitoring_namespace] if place.monitoring is not Monitoring.NONE else []
-    return [*dict.fromkeys((*place.client_namespaces, *scraped))]
+    watched = place.monitoring is not Monitoring.NONE or place.autoscaler is not Autoscaler.NONE
+    return [
+        *dict.fromkeys(
+            (
+                *place.client_namespaces,
+                *([place.ingress_namespace] if place.ingress_host else []),
+                *([place.monitoring_namespace] if watched else []),
+            )
+        )
+    ]
+
+
+def _ingress_annotations(place: Environment) -> dict[str, str]:
+    """What lets long prompts in and long answers stream; ingress-nginx's defaults do not."""
+    prefix = "nginx.ingress.kubernetes.io"
+    streaming = {
+        f"{prefix}/proxy-body-size": "64m",
+        f"{prefix}/proxy-read-timeout": "3600",
+        f"{prefix}/proxy-send-timeout": "3600",
+        f"{prefix}/proxy-buffering": "off",
+    }
+    nginx = place.ingress_class_name == "nginx"
+    return {**(streaming if nginx else {}), **place.ingress_annotations}

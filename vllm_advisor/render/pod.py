@@ -117,14 +117,16 @@ def pod_view(
         "place": place,
         "resources": {
             "cpu": str(needs.cpu.value),
-            "memory": binary(needs.memory),
+            "memory_request": binary(needs.memory_request),
+            "memory_limit": binary(needs.memory_limit),
             "ephemeral_storage": binary(needs.ephemeral_storage),
             "shm": binary(needs.shm) if needs.shm else None,
             "claim": binary(needs.claim),
         },
         "because": {
             "cpu": figure_because(needs.cpu),
-            "memory": figure_because(needs.memory),
+            "memory_request": figure_because(needs.memory_request),
+            "memory_limit": figure_because(needs.memory_limit),
             "ephemeral_storage": figure_because(needs.ephemeral_storage),
             "shm": figure_because(needs.shm) if needs.shm else "",
             "claim": figure_because(needs.claim),

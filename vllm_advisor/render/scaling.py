@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.render.names import object_name
-from vllm_advisor.types.environment import Autoscaler
+from vllm_advisor.types.environment import Autoscaler, Monitoring
 from vllm_advisor.types.plan import Instance, Plan
 
 
@@ -20,22 +20,31 @@ def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
     on = place.autoscaler is not Autoscaler.NONE and most > instance.replicas
     share = max(1, -(-_concurrency(plan, instance) // instance.replicas))
     served = instance.engine_args.get("served_model_name") or [instance.engine_args.model]
-    wanted = {
-        "model_name": str(served[0] if isinstance(served, list | tuple) else served),
-        "app_kubernetes_io_instance": object_name(plan, instance),
-    }
-    chosen = ",".join(f'{key}="{_promql(value)}"' for key, value in wanted.items())
+    model = str(served[0] if isinstance(served, list | tuple) else served)
+    chosen = f'model_name="{_promql(model)}",{_own_pods(plan, instance)}'
     return {
         "autoscaler": place.autoscaler.value if on else "none",
         "max_replicas": max(most, instance.replicas) if on else instance.replicas,
         "scaling_threshold": share,
         "scaling_query": f"sum(vllm:num_requests_running{{{chosen}}}) + "
         f"sum(vllm:num_requests_waiting{{{chosen}}})",
-        "metric_labels": {"app_kubernetes_io_instance": wanted["app_kubernetes_io_instance"]},
+        "waiting_threshold": max(1, share // 4),
         "scaling_because": f"One replica for every {share} requests that run or wait: what the "
         f"planned load puts on each planned replica ({instance.replicas}). At most as many as "
-        + ("max_replicas says." if place.max_replicas else "the planned GPUs have room for."),
+        + (
+            "max_replicas says."
+            if place.max_replicas
+            else "the GPUs that the plan leaves free have room for; all instances share them."
+        ),
     }
+
+
+def _own_pods(plan: Plan, instance: Instance) -> str:
+    """Which pods' metrics count: instances that serve one model are told apart."""
+    name = object_name(plan, instance)
+    if plan.environment.monitoring is Monitoring.POD_MONITOR:
+        return f'app_kubernetes_io_instance="{name}"'  # a label that our PodMonitor adds
+    return f'pod=~"{name}-[a-z0-9]+(-[a-z0-9]+)?"'
 
 
 def _room(plan: Plan, instance: Instance) -> int:

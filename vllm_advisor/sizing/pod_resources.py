@@ -11,6 +11,7 @@ from vllm_advisor.units import GIB, MIB, ceil_div, format_bytes, round_up
 _SERVER_GIB = 8  # API server, engine core, tokenizer
 _RANK_GIB = 4  # CUDA context, PyTorch and pinned buffers of one GPU's worker process
 _SHM_GIB = 2  # vLLM's own Kubernetes example
+_SHARD_GIB = 5  # a file of a checkpoint, as Hugging Face's libraries split them
 _DISK_GIB = 10  # logs, compiled kernels, temporary files
 _READ_MIB_PER_SECOND = 500  # from a volume into the GPU
 _PROCESS_SECONDS = 300  # imports, torch.compile, warm-up, CUDA graphs
@@ -21,13 +22,15 @@ _MINUTE = 60
 class PodResources:
     """Requests of one pod; each figure says how it was reached.
 
-    ``cpu`` is in cores, ``startup`` in seconds, the others in bytes. ``shm`` is ``None`` where the
-    container's default of 64 MiB is enough; where it is not, ``memory`` includes it, because what
-    is written to a memory-backed volume counts against the container's limit.
+    ``cpu`` is in cores, ``startup`` in seconds, the others in bytes. ``memory_limit`` has room for
+    all weights in the page cache, ``memory_request`` for what a pod cannot give back. ``shm`` is
+    ``None`` where the container's default of 64 MiB is enough; where it is not, both include it,
+    because what is written to a memory-backed volume counts against the container's limit.
     """
 
     cpu: Figure
-    memory: Figure
+    memory_request: Figure
+    memory_limit: Figure
     shm: Figure | None
     ephemeral_storage: Figure
     claim: Figure
@@ -53,11 +56,15 @@ def pod_resources(
     """
     size = format_bytes(checkpoint_bytes)
     shm = None if gpus == 1 and nodes == 1 else max(_SHM_GIB, gpus) * GIB
-    memory = round_up(
-        (_SERVER_GIB + _RANK_GIB * gpus) * GIB + ceil_div(checkpoint_bytes, nodes) + (shm or 0), GIB
+    held = (_SERVER_GIB + _RANK_GIB * gpus) * GIB + (shm or 0)
+    holds = f"{_SERVER_GIB} GiB server + {_RANK_GIB} GiB x {gpus} GPU processes" + (
+        " + /dev/shm" if shm else ""
     )
+    weights = ceil_div(checkpoint_bytes, nodes)
     share = size if nodes == 1 else f"{size} / {nodes} pods"
-    disk = _DISK_GIB * GIB + (round_up(checkpoint_bytes, GIB) if weights_on_node else 0)
+    loading = min(weights, _SHARD_GIB * gpus * GIB)
+    # A download in progress takes some more for a while.
+    disk = _DISK_GIB * GIB + (round_up(checkpoint_bytes * 6 // 5, GIB) if weights_on_node else 0)
     return PodResources(
         cpu=_figure(
             "pod.cpu",
@@ -66,12 +73,19 @@ def pod_resources(
             f"API server and engine core, and one busy-waiting process per GPU: 2 + {gpus}",
             Source(SourceKind.DOCS, "docs.vllm.ai/en/latest/configuration/optimization"),
         ),
-        memory=_figure(
-            "pod.memory",
-            memory,
+        memory_request=_figure(
+            "pod.memory_request",
+            round_up(held + loading, GIB),
             "bytes",
-            f"{_SERVER_GIB} GiB server + {_RANK_GIB} GiB x {gpus} GPU processes + {share} of "
-            "weights read through the page cache" + (" + /dev/shm" if shm else ""),
+            f"{holds} + {format_bytes(loading)} of weights being read, at most a file of "
+            f"{_SHARD_GIB} GiB per GPU",
+            Source(SourceKind.ASSUMED, "host-memory"),
+        ),
+        memory_limit=_figure(
+            "pod.memory_limit",
+            round_up(held + weights, GIB),
+            "bytes",
+            f"{holds} + {share} of weights, which stay in the page cache while there is room",
             Source(SourceKind.ASSUMED, "host-memory"),
         ),
         shm=None if shm is None else _shm(shm),
@@ -80,7 +94,7 @@ def pod_resources(
             disk,
             "bytes",
             f"{_DISK_GIB} GiB for logs and temporary files"
-            + (f" + {size} of weights" if weights_on_node else ""),
+            + (f" + {size} of weights and a fifth for a download" if weights_on_node else ""),
             Source(SourceKind.ASSUMED, "ephemeral-storage"),
         ),
         claim=_figure(

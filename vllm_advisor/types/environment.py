@@ -80,6 +80,8 @@ class Environment:
     ingress_class_name: str | None = None
     ingress_host: str | None = None
     ingress_tls_secret: str | None = None
+    ingress_namespace: str = "ingress-nginx"  # of the controller: let through the NetworkPolicy
+    ingress_annotations: dict[str, str] = field(default_factory=dict)
     monitoring: Monitoring = Monitoring.POD_MONITOR
     monitoring_namespace: str = "monitoring"
     prometheus_url: str = "http://prometheus-operated.monitoring.svc:9090"
