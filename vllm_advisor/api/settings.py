@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
+from vllm_advisor.api.speculation import async_scheduling, drafted_length, resolve_drafting
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
@@ -85,6 +86,11 @@ def resolve_settings(
             where="--max-num-batched-tokens",
             fix=f"--max-num-seqs {batched} or less",
         )
+    tensor_parallel = integer(args, "tensor_parallel_size", 1)
+    stages = integer(args, "pipeline_parallel_size", 1)
+    drafting = resolve_drafting(model, args, tensor_parallel, stages)
+    if drafting is not None:
+        length = drafted_length(drafting, length, batched, notes)
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
     _check_cache_dtype(cache_dtype, dtype)
@@ -101,8 +107,8 @@ def resolve_settings(
             attention_backend=backend,
             dtype=dtype,
             kv_cache_dtype=cache_dtype,
-            tensor_parallel_size=integer(args, "tensor_parallel_size", 1),
-            pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
+            tensor_parallel_size=tensor_parallel,
+            pipeline_parallel_size=stages,
             decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
             data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
@@ -114,13 +120,14 @@ def resolve_settings(
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
-            async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
+            async_scheduling=async_scheduling(engine, drafting, args),
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=byte_count(args, "kv_cache_memory_bytes"),
             num_gpu_blocks_override=optional_integer(args, "num_gpu_blocks_override"),
             sliding_window=not args.get("disable_sliding_window"),
             max_position_embeddings=derived_max_model_len(seen) if overrides else None,
+            speculation=drafting.speculation if drafting else None,
         ),
         auto_max_model_len=auto,
         assumptions=tuple(notes),

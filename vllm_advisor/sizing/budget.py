@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.sizing.drafting import draft_weight_bytes, drafting_assumptions
 from vllm_advisor.sizing.lora import lora_bytes
 from vllm_advisor.sizing.overhead import overhead_assumptions, rank_overheads
 from vllm_advisor.sizing.overhead_shape import shape_of
@@ -32,6 +33,7 @@ def memory_budget(
     measured = Source(SourceKind.MEASURED, overheads.source.partition(":")[2])
     formula = Source(SourceKind.FORMULA, "memory-budget")
     requested = math.ceil(gpu.memory_total * settings.gpu_memory_utilization)
+    drafted = draft_weight_bytes(settings)
     weights = weight_bytes(
         model,
         tensor_parallel_size=settings.tensor_parallel_size,
@@ -42,6 +44,7 @@ def memory_budget(
         capability=settings.capability,
         online_quantization=settings.quantization,
         language_model_only=settings.language_model_only,
+        beside_last=drafted,
     )
     adapters = 0
     if settings.max_loras:
@@ -96,7 +99,8 @@ def memory_budget(
             weight_total,
             f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
             f"PP {settings.pipeline_parallel_size}"
-            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else ""),
+            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else "")
+            + (f", with {format_bytes(drafted)} of the draft on the last stage" if drafted else ""),
             model.weights.source,
         ),
         activations=figure(
@@ -123,7 +127,8 @@ def memory_budget(
         ),
     )
     rest = _notes(model, gpu, weights.mismatch, doubtful=weights.doubtful)
-    return budget, overhead_assumptions(shape, overheads) + rest
+    notes = overhead_assumptions(shape, overheads) + drafting_assumptions(settings)
+    return budget, notes + rest
 
 
 def _notes(

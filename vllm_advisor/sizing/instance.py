@@ -34,6 +34,7 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     layers = model.kv_cache
     if not settings.sliding_window:
         layers = tuple(tuple(without_window(spec) for spec in of) for of in layers)
+    speculation = settings.speculation
     return CacheLayout(
         layers,
         KVCacheSettings(
@@ -51,7 +52,10 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
             gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
             sparse_format=settings.sparse_format,
             block_outermost=model.block_outermost,
+            num_speculative_tokens=settings.num_speculative_tokens,
+            retained_tokens=speculation.retained_tokens if speculation else 0,
         ),
+        draft=speculation.draft.kv_cache if speculation and speculation.draft else (),
     )
 
 

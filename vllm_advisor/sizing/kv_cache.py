@@ -51,6 +51,8 @@ class KVCacheSettings:
     gdn_prefill_checkpoint: bool = True
     sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format
     block_outermost: bool = False
+    num_speculative_tokens: int = 0
+    retained_tokens: int = 0  # kept behind a window for draft modules that run in turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +91,19 @@ def kv_heads_per_rank(num_kv_heads: int, tensor_parallel_size: int) -> int:
     return max(1, num_kv_heads // tensor_parallel_size)
 
 
-def state_bytes(state: RecurrentState, tensor_parallel_size: int) -> int:
+def state_bytes(state: RecurrentState, settings: KVCacheSettings) -> int:
     """Bytes of one recurrent state on one rank.
 
-    Source: vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator.
+    A convolution keeps a row more for every drafted token. Source:
+    vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator.
     """
-    tp = tensor_parallel_size
+    tp = settings.tensor_parallel_size
     groups = state.num_groups if state.num_groups % tp == 0 else tp
     channels = ceil_div(state.conv_channels + 2 * groups * state.group_size, tp)
-    conv = state.conv_rows * channels * state.conv_bytes
+    rows = state.conv_rows
+    if state.kind is not StateKind.MAMBA1:
+        rows += settings.num_speculative_tokens
+    conv = rows * channels * state.conv_bytes
     return conv + ceil_div(state.elements, tp) * state.element_bytes
 
 
@@ -149,7 +155,7 @@ def aligned_block_size(specs: tuple[KVCacheSpec, ...], settings: KVCacheSettings
     attention = [s for s in specs if s.kind is not MAMBA]
     if not states or not attention:
         return settings.block_size
-    state_page = max(state_bytes(s, settings.tensor_parallel_size) for s in states)
+    state_page = max(state_bytes(s, settings) for s in states)
     one = token_bytes(attention[0], settings)
     step = settings.block_size
     if attention[0].kind is MLA:
@@ -168,15 +174,15 @@ def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) ->
         block_size: the aligned attention block size.
     """
     if spec.state is not None:
-        page = state_bytes(spec.state, settings.tensor_parallel_size)
-        cached = settings.prefix_caching
+        page = state_bytes(spec.state, settings)
+        cached, drafted = settings.prefix_caching, settings.num_speculative_tokens
         extra = checkpoints(spec.state, settings)[0]
         return LayerPage(
             kind=MAMBA,
             window=None,
             block_size=block_size if cached else settings.max_model_len,
             page_bytes=page,
-            states=2 + extra if cached else 1,
+            states=drafted + (2 + extra if cached else 1),
             layout=(page,),
         )
     block = spec.block_size or block_size
@@ -216,16 +222,17 @@ def promoted(page: LayerPage) -> LayerPage:
 def page_blocks(page: LayerPage, settings: KVCacheSettings, length: int | None = None) -> int:
     """Blocks one request of ``length`` tokens (default max_model_len) takes of a layer.
 
-    Full and MLA: ceil(ceil(L / dcp) / block). Sliding: ceil(min(W - 1 + in flight, L) / block) + 1,
-    the extra block because a window may start inside one. Chunked: ceil(min(chunk + in flight, L)
-    / block). Recurrent: a fixed number of states. Source:
+    Full and MLA: ceil(ceil(L / dcp) / block). Sliding: ceil(min(W - 1 + retained + in flight, L) /
+    block) + 1, the extra block because a window may start inside one. Chunked: ceil(min(chunk + in
+    flight, L) / block). Recurrent: a fixed number of states. Source:
     vllm/v1/kv_cache_interface.py#max_memory_usage_bytes of each spec.
     """
     tokens = settings.max_model_len if length is None else length
     if page.kind is MAMBA:
         return page.states
     if page.kind in (SLIDING, SLIDING_MLA):
-        kept = min((page.window or 0) - 1 + settings.in_flight_tokens, tokens)
+        kept = (page.window or 0) - 1 + settings.retained_tokens + settings.in_flight_tokens
+        kept = min(kept, tokens)
         return ceil_div(kept, page.block_size) + 1
     if page.kind is CHUNKED:
         kept = min((page.window or 0) + settings.in_flight_tokens, tokens)
