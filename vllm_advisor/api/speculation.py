@@ -16,6 +16,7 @@ from vllm_advisor.api.speculative_config import (
     whole_number,
 )
 from vllm_advisor.errors import InfeasibleError, NotModelledError
+from vllm_advisor.knowledge.eagle import EAGLE, EAGLE3
 from vllm_advisor.sizing.context_length import default_max_model_len
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.model import ModelFacts
@@ -24,8 +25,7 @@ from vllm_advisor.types.speculation import Speculation
 
 _NGRAM = ("ngram", "ngram_gpu")
 _SUFFIX_DEPTH = 24  # vllm/config/speculative.py#suffix_decoding_max_tree_depth
-_EAGLE = ("eagle", "eagle3")
-_MODELLED = ("mtp", DRAFT_MODEL, *_EAGLE)
+_MODELLED = ("mtp", DRAFT_MODEL, EAGLE, EAGLE3)
 # Position encodings of which max_position_embeddings only sizes a table: vLLM makes the draft's as
 # long as the target's (vllm/config/speculative.py#_CACHE_ONLY_ROPE_TYPES).
 _STRETCHED = frozenset({"default", "linear", "llama3", "ntk", "proportional"})
@@ -163,14 +163,17 @@ def _separate(
             where=WHERE,
             fix="model: the draft's id or folder",
         )
-    if method == DRAFT_MODEL and pipeline > 1:
-        raise NotModelledError(
-            "a draft model of its own beside pipeline parallelism is not modelled: vLLM builds "
-            "only the last share of its layers",
-            where=WHERE,
-            fix="--pipeline-parallel-size 1, or a draft that reads the target's hidden states",
-        )
     found = find_draft(str(named), method, model)
+    if pipeline > 1 and (method != EAGLE3 or found.copies is None):
+        why = {
+            DRAFT_MODEL: "vLLM builds only the last share of the draft's layers",
+            EAGLE: "vLLM numbers the draft's layers like those of another stage",
+        }.get(method, f"{model.architecture} has no embedding on the last stage for it to share")
+        raise NotModelledError(
+            f"{method} beside pipeline parallelism is not modelled: {why}",
+            where=WHERE,
+            fix="--pipeline-parallel-size 1",
+        )
     draft = found.model
     number = _needed(number)
     if method == DRAFT_MODEL and draft.vocab_size != model.vocab_size:
@@ -186,7 +189,7 @@ def _separate(
             method=method,
             num_speculative_tokens=number,
             draft=draft,
-            copies=found.copies,
+            copies=found.copies or (),
             lookahead_tokens=number,
             samples_drafts=_samples(given),
         ),

@@ -25,16 +25,21 @@ _HEADS = {
     EAGLE: ("LlamaForCausalLM", "EagleLlamaForCausalLM"),
     EAGLE3: ("LlamaForCausalLM", "LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM"),
 }
+# Targets that keep their embedding on the last stage, too, for a draft to share.
+_KEEP_EMBEDDING = frozenset({"LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"})
 _INT64 = 8
 _AUX_STATES = 3  # hidden states of the target that EAGLE-3 reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftFacts:
-    """A draft without what it shares, and what it holds in addition on a later pipeline stage."""
+    """A draft without what it shares, and what its pipeline stage holds for it to share.
+
+    ``copies`` is ``None`` where vLLM does not put it there: the draft then needs a single stage.
+    """
 
     model: ModelFacts
-    copies: tuple[WeightComponent, ...] = ()
+    copies: tuple[WeightComponent, ...] | None = ()
     assumptions: tuple[Assumption, ...] = ()
 
 
@@ -83,11 +88,11 @@ def eagle_facts(
     embedding = vocab(
         "embed_tokens", WeightKind.EMBEDDING, facts.vocab_size, facts.hidden_size, "every"
     )
-    tables, copies = _tables(config, method, facts, target, embedding)
+    tables = _tables(config, method, facts, target, embedding)
     parts = (*layers, *joined, *tables)
     return DraftFacts(
         model=replace(facts, weights=replace(facts.weights, components=parts)),
-        copies=copies,
+        copies=_shared_embedding(target),
         assumptions=(
             Assumption(
                 id="draft-shares-tables",
@@ -105,15 +110,26 @@ def _tables(
     facts: ModelFacts,
     target: ModelFacts,
     embedding: WeightComponent,
-) -> tuple[list[WeightComponent], tuple[WeightComponent, ...]]:
-    """What cannot be the target's, and the embedding that only a single stage can share."""
+) -> list[WeightComponent]:
+    """The draft's own tables: those that cannot be the target's."""
     width = int(config.get("target_hidden_size") or facts.hidden_size)
     own = [] if width == facts.hidden_size else [embedding]
     rows = int(config.get("draft_vocab_size") or facts.vocab_size)
     if method == EAGLE3 and rows != target.vocab_size:
         own.append(vocab("lm_head", WeightKind.LM_HEAD, rows, facts.hidden_size, "every"))
         own.append(plain("target_token_ids", rows, dtype_bytes=_INT64, stages="every"))
-    return own, () if embedding in own else (embedding,)
+    return own
+
+
+def _shared_embedding(target: ModelFacts) -> tuple[WeightComponent, ...] | None:
+    """What a target holds on its last stage for the draft; ``None`` where vLLM's does not.
+
+    Source: vllm/model_executor/models/utils.py#spec_decode_needs_target_embed.
+    """
+    embedding = next(c for c in target.weights.components if c.kind is WeightKind.EMBEDDING)
+    if embedding.stages in ("every", "ends"):
+        return ()
+    return (embedding,) if target.architecture in _KEEP_EMBEDDING else None
 
 
 def _eagle(facts: ModelFacts) -> list[WeightComponent]:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle_rows import CONFIGS, ROWS
+from oracle_rows import CONFIGS, ROWS, resolved
 
 from vllm_advisor.knowledge.model_facts import model_facts
+from vllm_advisor.sizing.drafting import draft_weight_bytes
 from vllm_advisor.sizing.weights import weight_bytes
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Confidence, Source, SourceKind
@@ -41,8 +42,30 @@ def facts(name: str) -> ModelFacts:
         source=Source(SourceKind.LOCAL, name),
         hf_quant_config=entry.get("hf_quant_config"),
     )
+    return before_loading(model)
+
+
+def before_loading(model: ModelFacts) -> ModelFacts:
     parts = tuple(c for c in model.weights.components if c.name != "mla_absorbed")
     return replace(model, weights=replace(model.weights, components=parts))
+
+
+def drafted(row: dict[str, Any]) -> int:
+    """What the row's draft adds to the last pipeline stage, beside what it shares."""
+    settings = resolved(row)[1].settings
+    speculation = settings.speculation
+    if speculation is None or speculation.draft is None:
+        return 0
+    draft = before_loading(speculation.draft)
+    draft = replace(draft, weights=replace(draft.weights, checkpoint_bytes=None))
+    speculation = replace(speculation, draft=draft)
+    return draft_weight_bytes(replace(settings, speculation=speculation))
+
+
+def of_the_fullest(row: dict[str, Any]) -> int:
+    """vLLM's bytes of the fullest stage; the last holds the draft as well."""
+    *others, last = row["weights"]
+    return max([*others, last + row.get("drafter", {}).get("param_bytes", 0)])
 
 
 def taking_part() -> list[dict[str, Any]]:
@@ -59,7 +82,9 @@ def taking_part() -> list[dict[str, Any]]:
 
 def of_one_model(name: str) -> list[dict[str, Any]]:
     rows = [row for row in taking_part() if row["model"] == name]
-    return list({json.dumps([r["key"], r["gpu"], r["weights"]]): r for r in rows}.values())
+    return list(
+        {json.dumps([r["key"], r["gpu"], r["weights"], r.get("drafter")]): r for r in rows}.values()
+    )
 
 
 def text_only(row: dict[str, Any]) -> bool:
@@ -79,8 +104,9 @@ def test_weights_of_the_fullest_rank(name: str) -> None:
             expert_parallel=key["ep"],
             capability=CAPABILITY[row["gpu"]],
             language_model_only=text_only(row),
+            beside_last=drafted(row),
         )
-        expected = max(row["weights"])
+        expected = of_the_fullest(row)
         if model.quantization is None:
             assert found.rank_bytes == expected, row["tag"]
         else:
