@@ -87,8 +87,7 @@ def resolve_settings(
             fix=f"--max-num-seqs {batched} or less",
         )
     tensor_parallel = integer(args, "tensor_parallel_size", 1)
-    stages = integer(args, "pipeline_parallel_size", 1)
-    drafting = resolve_drafting(model, args, tensor_parallel, stages)
+    drafting = resolve_drafting(model, args, tensor_parallel)
     if drafting is not None:
         length = drafted_length(drafting, length, batched, notes)
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
@@ -108,7 +107,7 @@ def resolve_settings(
             dtype=dtype,
             kv_cache_dtype=cache_dtype,
             tensor_parallel_size=tensor_parallel,
-            pipeline_parallel_size=stages,
+            pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
             decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
             data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),

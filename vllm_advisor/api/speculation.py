@@ -19,7 +19,7 @@ from vllm_advisor.errors import InfeasibleError, NotModelledError
 from vllm_advisor.knowledge.eagle import EAGLE, EAGLE3
 from vllm_advisor.sizing.context_length import default_max_model_len
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
 from vllm_advisor.types.source import Assumption
 from vllm_advisor.types.speculation import Speculation
 
@@ -45,16 +45,13 @@ class Drafting:
     assumptions: tuple[Assumption, ...] = ()
 
 
-def resolve_drafting(
-    model: ModelFacts, args: dict[str, Any], tp: int, pipeline: int
-) -> Drafting | None:
+def resolve_drafting(model: ModelFacts, args: dict[str, Any], tp: int) -> Drafting | None:
     """Who drafts; ``None`` without speculative decoding.
 
     Args:
         model: the target.
         args: engine arguments by vLLM's dest names.
         tp: the target's tensor parallel size.
-        pipeline: its pipeline stages.
 
     Raises:
         InputError: a key that SpeculativeConfig does not have, or no mapping.
@@ -82,7 +79,7 @@ def resolve_drafting(
         )
     if method == "mtp":
         return _mtp(model, given, number)
-    return _separate(model, method, given, number, pipeline)
+    return _separate(model, method, given, number)
 
 
 def _needed(number: int | None) -> int:
@@ -153,7 +150,7 @@ def _samples(given: dict[str, Any]) -> bool:
 
 
 def _separate(
-    model: ModelFacts, method: str, given: dict[str, Any], number: int | None, pipeline: int
+    model: ModelFacts, method: str, given: dict[str, Any], number: int | None
 ) -> Drafting:
     """A draft model with a checkpoint of its own."""
     named = given.get("model")
@@ -164,17 +161,8 @@ def _separate(
             fix="model: the draft's id or folder",
         )
     found = find_draft(str(named), method, model)
-    if pipeline > 1 and (method != EAGLE3 or found.copies is None):
-        why = {
-            DRAFT_MODEL: "vLLM builds only the last share of the draft's layers",
-            EAGLE: "vLLM numbers the draft's layers like those of another stage",
-        }.get(method, f"{model.architecture} has no embedding on the last stage for it to share")
-        raise NotModelledError(
-            f"{method} beside pipeline parallelism is not modelled: {why}",
-            where=WHERE,
-            fix="--pipeline-parallel-size 1",
-        )
     draft = found.model
+    _check_mix(model, draft)
     number = _needed(number)
     if method == DRAFT_MODEL and draft.vocab_size != model.vocab_size:
         raise InfeasibleError(
@@ -190,12 +178,37 @@ def _separate(
             num_speculative_tokens=number,
             draft=draft,
             copies=found.copies or (),
+            single_stage=_single_stage(model, method, shared=found.copies is not None),
             lookahead_tokens=number,
             samples_drafts=_samples(given),
         ),
         longest=None if stretched else default_max_model_len(draft),
         assumptions=found.assumptions,
     )
+
+
+def _check_mix(model: ModelFacts, draft: ModelFacts) -> None:
+    """Caches that were never held against vLLM's own grouping."""
+    kinds = {spec.kind for spec in draft.cache_specs} - {KVCacheSpecKind.FULL_ATTENTION}
+    sparse = any(spec.sparse for spec in model.cache_specs)
+    if kinds or sparse or model.block_outermost:
+        what = f"{', '.join(sorted(kinds))} layers" if kinds else "full attention"
+        raise NotModelledError(
+            f"a draft of {what} ({draft.model_id}) beside {model.model_id} is not modelled",
+            where=WHERE,
+            fix="a draft whose layers all have full attention, or the target's own MTP layers",
+        )
+
+
+def _single_stage(model: ModelFacts, method: str, *, shared: bool) -> str:
+    """Why a draft with a checkpoint of its own goes with one pipeline stage only, or nothing."""
+    if method == DRAFT_MODEL:
+        return "vLLM builds only the last share of the draft's layers"
+    if method == EAGLE:
+        return "vLLM numbers the draft's layers like those of another stage"
+    if not shared:
+        return f"{model.architecture} has no embedding on the last stage for it to share"
+    return ""
 
 
 def drafted_length(drafting: Drafting, length: int, batched: int, notes: list[Assumption]) -> int:

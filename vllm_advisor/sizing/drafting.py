@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vllm_advisor.errors import NotModelledError
+from vllm_advisor.sizing.parallelism import check_parallelism
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.sizing.weights import weight_bytes
 from vllm_advisor.types.source import Assumption, Confidence
@@ -32,6 +34,26 @@ def draft_weight_bytes(settings: InstanceSettings) -> int:
         online_quantization=settings.quantization if speculation.method == MTP else None,
         language_model_only=True,
     ).rank_bytes
+
+
+def check_draft(settings: InstanceSettings) -> None:
+    """Raise what stands between a draft and these parallel sizes.
+
+    Raises:
+        InfeasibleError: vLLM refuses the draft's heads over the target's ranks.
+        NotModelledError: several pipeline stages with a draft that needs one.
+    """
+    speculation = settings.speculation
+    if speculation is None or speculation.draft is None:
+        return
+    check_parallelism(speculation.draft, tensor_parallel_size=settings.tensor_parallel_size)
+    if settings.pipeline_parallel_size > 1 and speculation.single_stage:
+        raise NotModelledError(
+            f"{speculation.method} beside pipeline parallelism is not modelled: "
+            f"{speculation.single_stage}",
+            where="--pipeline-parallel-size",
+            fix="--pipeline-parallel-size 1",
+        )
 
 
 def drafting_assumptions(settings: InstanceSettings) -> tuple[Assumption, ...]:

@@ -6,6 +6,7 @@ from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.sizing.budget import memory_budget
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.context_length import derived_max_model_len
+from vllm_advisor.sizing.drafting import check_draft
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, without_window
 from vllm_advisor.sizing.parallelism import check_parallelism
 from vllm_advisor.sizing.refusal import refusal
@@ -31,6 +32,7 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     if cache_dtype == "auto" and declared:
         cache_dtype = declared  # vllm/utils/torch_utils.py: auto takes what the checkpoint declares
     _check_context_parallel(model, settings)
+    check_draft(settings)
     layers = model.kv_cache
     if not settings.sliding_window:
         layers = tuple(tuple(without_window(spec) for spec in of) for of in layers)

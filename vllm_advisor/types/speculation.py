@@ -15,7 +15,8 @@ class Speculation:
     target; ``None`` where tokens are proposed without a model (n-grams, suffixes). It runs on the
     last pipeline stage, where ``copies`` are held, too, once there are several stages.
     ``retained_tokens`` are kept behind every sliding window for draft modules that run one after
-    the other, ``lookahead_tokens`` are slots that a draft writes ahead.
+    the other, ``lookahead_tokens`` are slots that a draft writes ahead. ``single_stage`` says why
+    there may be no other stage; empty where there may.
     """
 
     method: str
@@ -24,4 +25,5 @@ class Speculation:
     copies: tuple[WeightComponent, ...] = ()
     retained_tokens: int = 0
     lookahead_tokens: int = 0
+    single_stage: str = ""
     samples_drafts: bool = False  # draft_sample_method: probabilistic
