@@ -222,6 +222,37 @@ def test_a_draft_model_needs_one_stage() -> None:
         laid(LLAMA, {"model": SMALL, "num_speculative_tokens": 2}, pipeline_parallel_size=2)
 
 
+def test_drafted_tokens_are_a_multiple_of_the_modules(head: Any) -> None:
+    """With 3 modules, 2 tokens need fewer, 6 go around twice and 4 are no multiple."""
+    mimo = HEAD | {"architectures": ["MiMoForCausalLM"], "num_nextn_predict_layers": 3}
+    folder = head(mimo | {"num_hidden_layers": 4, "max_position_embeddings": 32768})
+    for tokens in (2, 6):
+        groups = laid(folder, mtp(tokens)).capacity.groups
+        assert [group.num_layers for group in groups] == [4 + 3]
+    with pytest.raises(InfeasibleError, match="divisible by n_predict=3"):
+        laid(folder, mtp(4))
+
+
+def test_a_draft_model_limits_the_context(head: Any) -> None:
+    """One that is independent reads no further than its own positions; a head is stretched."""
+    folder = head(HEAD, "small")
+    independent = {"model": folder, "num_speculative_tokens": 2}
+    assert laid(LLAMA, independent).settings.max_model_len == 2048
+    assert laid(LLAMA, independent | {"method": "eagle"}).settings.max_model_len == 131072
+
+
+def test_a_draft_with_windows_is_not_mixed_in() -> None:
+    draft = {"model": "google/gemma-3-1b-it", "num_speculative_tokens": 2}
+    with pytest.raises(NotModelledError, match="sliding_window layers"):
+        laid("google/gemma-3-27b-it", draft)
+
+
+def test_latent_caches_of_another_format_take_no_other_draft(head: Any) -> None:
+    draft = {"method": "eagle3", "model": head(THREE_HEAD), "num_speculative_tokens": 2}
+    with pytest.raises(NotModelledError, match="full attention"):
+        laid("deepseek-ai/DeepSeek-V3.2", draft, tensor_parallel_size=8)
+
+
 @given(tokens=st.integers(1, 8), tp=st.sampled_from([1, 2, 4]))
 def test_drafting_never_makes_room(tokens: int, tp: int) -> None:
     """More drafted tokens never hold more, and a draft with layers holds less than n-grams."""
