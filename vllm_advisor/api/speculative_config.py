@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Any
 
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
@@ -71,6 +73,9 @@ def speculative_args(args: dict[str, Any]) -> dict[str, Any] | None:
         NotModelledError: a key whose memory is not computed.
     """
     raw = args.get("speculative_config")
+    if isinstance(raw, str):  # as it is typed behind the flag
+        with suppress(ValueError):
+            raw = json.loads(raw)
     if raw is not None and not isinstance(raw, dict):
         raise InputError(
             f"speculative_config is {type(raw).__name__}, not a mapping",

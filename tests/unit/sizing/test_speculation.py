@@ -144,7 +144,13 @@ def test_a_draft_model_brings_all_of_its_layers() -> None:
 def test_short_flags_say_the_same() -> None:
     long = laid(NEXT, mtp(2))
     short = laid(NEXT, spec_method="mtp", spec_tokens=2)
-    assert short.settings == long.settings
+    typed = laid(NEXT, speculative_config='{"method": "mtp", "num-speculative-tokens": 2}')
+    assert short.settings == long.settings == typed.settings
+
+
+def test_what_is_no_mapping_is_said() -> None:
+    with pytest.raises(InputError, match="not a mapping"):
+        laid(LLAMA, speculative_config="ngram")
 
 
 def test_a_draft_is_weighed_in_the_budget() -> None:
