@@ -26,6 +26,7 @@ from vllm_advisor.types.speculation import Speculation
 _NGRAM = ("ngram", "ngram_gpu")
 _SUFFIX_DEPTH = 24  # vllm/config/speculative.py#suffix_decoding_max_tree_depth
 _MODELLED = ("mtp", DRAFT_MODEL, EAGLE, EAGLE3)
+_MIXED = frozenset({KVCacheSpecKind.FULL_ATTENTION, KVCacheSpecKind.SLIDING_WINDOW})
 # Position encodings of which max_position_embeddings only sizes a table: vLLM makes the draft's as
 # long as the target's (vllm/config/speculative.py#_CACHE_ONLY_ROPE_TYPES).
 _STRETCHED = frozenset({"default", "linear", "llama3", "ntk", "proportional"})
@@ -189,14 +190,14 @@ def _separate(
 
 def _check_mix(model: ModelFacts, draft: ModelFacts) -> None:
     """Caches that were never held against vLLM's own grouping."""
-    kinds = {spec.kind for spec in draft.cache_specs} - {KVCacheSpecKind.FULL_ATTENTION}
+    kinds = {spec.kind for spec in draft.cache_specs} - _MIXED
     sparse = any(spec.sparse for spec in model.cache_specs)
     if kinds or sparse or model.block_outermost:
-        what = f"{', '.join(sorted(kinds))} layers" if kinds else "full attention"
+        what = f"{', '.join(sorted(kinds))} layers" if kinds else "keys and values"
         raise NotModelledError(
             f"a draft of {what} ({draft.model_id}) beside {model.model_id} is not modelled",
             where=WHERE,
-            fix="a draft whose layers all have full attention, or the target's own MTP layers",
+            fix="a draft whose layers keep keys and values, or the target's own MTP layers",
         )
 
 

@@ -247,15 +247,15 @@ def test_a_draft_model_limits_the_context(head: Any) -> None:
     assert laid(LLAMA, independent | {"method": "eagle"}).settings.max_model_len == 131072
 
 
-def test_a_draft_with_windows_is_not_mixed_in() -> None:
-    draft = {"model": "google/gemma-3-1b-it", "num_speculative_tokens": 2}
-    with pytest.raises(NotModelledError, match="sliding_window layers"):
-        laid("google/gemma-3-27b-it", draft)
+def test_a_draft_with_states_is_not_mixed_in() -> None:
+    draft = {"model": NEXT, "num_speculative_tokens": 2}
+    with pytest.raises(NotModelledError, match="mamba layers"):
+        laid("Qwen/Qwen3-32B", draft)
 
 
 def test_latent_caches_of_another_format_take_no_other_draft(head: Any) -> None:
     draft = {"method": "eagle3", "model": head(THREE_HEAD), "num_speculative_tokens": 2}
-    with pytest.raises(NotModelledError, match="full attention"):
+    with pytest.raises(NotModelledError, match="keys and values"):
         laid("deepseek-ai/DeepSeek-V3.2", draft, tensor_parallel_size=8)
 
 
