@@ -116,6 +116,14 @@ def _mtp(model: ModelFacts, given: dict[str, Any], number: int | None) -> Drafti
             fix="another method, or the figures of vLLM's start-up log",
         )
     _check_divides(number, mtp.predicts)
+    if min(mtp.modules, number) > 1 and any(spec.window for spec in model.cache_specs):
+        # vllm/v1/kv_cache_interface.py#SlidingWindowSpec.extra_retained_tokens
+        raise NotModelledError(
+            f"what the windows of {model.model_id} keep for {number} drafts of MTP layers that run "
+            "in turn is not modelled",
+            where=WHERE,
+            fix="num_speculative_tokens: 1",
+        )
     draft = replace(
         model,
         num_hidden_layers=len(mtp.kv_cache),
@@ -124,14 +132,12 @@ def _mtp(model: ModelFacts, given: dict[str, Any], number: int | None) -> Drafti
         mtp=None,
     )
     embedding = tuple(c for c in model.weights.components if c.name == "embed_tokens")
-    turns = min(mtp.modules, number)
     return Drafting(
         speculation=Speculation(
             method="mtp",
             num_speculative_tokens=number,
             draft=draft,
             copies=() if mtp.shares_embedding else embedding,
-            retained_tokens=number - 1 if turns > 1 else 0,
             lookahead_tokens=number,
             samples_drafts=_samples(given),
         )

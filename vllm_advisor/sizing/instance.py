@@ -55,7 +55,6 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
             sparse_format=settings.sparse_format,
             block_outermost=model.block_outermost,
             num_speculative_tokens=settings.num_speculative_tokens,
-            retained_tokens=speculation.retained_tokens if speculation else 0,
         ),
         draft=speculation.draft.kv_cache if speculation and speculation.draft else (),
     )

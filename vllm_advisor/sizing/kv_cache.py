@@ -52,7 +52,6 @@ class KVCacheSettings:
     sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format
     block_outermost: bool = False
     num_speculative_tokens: int = 0
-    retained_tokens: int = 0  # kept behind a window for draft modules that run in turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,17 +221,16 @@ def promoted(page: LayerPage) -> LayerPage:
 def page_blocks(page: LayerPage, settings: KVCacheSettings, length: int | None = None) -> int:
     """Blocks one request of ``length`` tokens (default max_model_len) takes of a layer.
 
-    Full and MLA: ceil(ceil(L / dcp) / block). Sliding: ceil(min(W - 1 + retained + in flight, L) /
-    block) + 1, the extra block because a window may start inside one. Chunked: ceil(min(chunk + in
-    flight, L) / block). Recurrent: a fixed number of states. Source:
+    Full and MLA: ceil(ceil(L / dcp) / block). Sliding: ceil(min(W - 1 + in flight, L) / block) + 1,
+    the extra block because a window may start inside one. Chunked: ceil(min(chunk + in flight, L)
+    / block). Recurrent: a fixed number of states. Source:
     vllm/v1/kv_cache_interface.py#max_memory_usage_bytes of each spec.
     """
     tokens = settings.max_model_len if length is None else length
     if page.kind is MAMBA:
         return page.states
     if page.kind in (SLIDING, SLIDING_MLA):
-        kept = (page.window or 0) - 1 + settings.retained_tokens + settings.in_flight_tokens
-        kept = min(kept, tokens)
+        kept = min((page.window or 0) - 1 + settings.in_flight_tokens, tokens)
         return ceil_div(kept, page.block_size) + 1
     if page.kind is CHUNKED:
         kept = min((page.window or 0) + settings.in_flight_tokens, tokens)

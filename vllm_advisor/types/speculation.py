@@ -14,16 +14,14 @@ class Speculation:
     ``draft`` is the model that drafts, with its own layers and without what it shares with the
     target; ``None`` where tokens are proposed without a model (n-grams, suffixes). It runs on the
     last pipeline stage, where ``copies`` are held, too, once there are several stages.
-    ``retained_tokens`` are kept behind every sliding window for draft modules that run one after
-    the other, ``lookahead_tokens`` are slots that a draft writes ahead. ``single_stage`` says why
-    there may be no other stage; empty where there may.
+    ``lookahead_tokens`` are slots that a draft writes ahead. ``single_stage`` says why there may be
+    no other stage; empty where there may.
     """
 
     method: str
     num_speculative_tokens: int
     draft: ModelFacts | None = None
     copies: tuple[WeightComponent, ...] = ()
-    retained_tokens: int = 0
     lookahead_tokens: int = 0
     single_stage: str = ""
     samples_drafts: bool = False  # draft_sample_method: probabilistic

@@ -52,10 +52,12 @@ def before_loading(model: ModelFacts) -> ModelFacts:
 
 def drafted(row: dict[str, Any]) -> int:
     """What the row's draft adds to the last pipeline stage, beside what it shares."""
+    if "drafter" not in row:
+        return 0
     settings = resolved(row)[1].settings
     speculation = settings.speculation
-    if speculation is None or speculation.draft is None:
-        return 0
+    assert speculation is not None
+    assert speculation.draft is not None
     draft = before_loading(speculation.draft)
     draft = replace(draft, weights=replace(draft.weights, checkpoint_bytes=None))
     speculation = replace(speculation, draft=draft)
