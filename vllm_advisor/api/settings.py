@@ -87,9 +87,9 @@ def resolve_settings(
             fix=f"--max-num-seqs {batched} or less",
         )
     tensor_parallel = integer(args, "tensor_parallel_size", 1)
-    drafting = resolve_drafting(model, args, tensor_parallel)
+    drafting = resolve_drafting(model, engine, args, tensor_parallel)
     if drafting is not None:
-        length = drafted_length(drafting, length, batched, notes)
+        length = drafted_length(engine, drafting, length, batched, notes)
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
     _check_cache_dtype(cache_dtype, dtype)

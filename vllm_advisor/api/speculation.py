@@ -46,11 +46,14 @@ class Drafting:
     assumptions: tuple[Assumption, ...] = ()
 
 
-def resolve_drafting(model: ModelFacts, args: dict[str, Any], tp: int) -> Drafting | None:
+def resolve_drafting(
+    model: ModelFacts, engine: EngineFacts, args: dict[str, Any], tp: int
+) -> Drafting | None:
     """Who drafts; ``None`` without speculative decoding.
 
     Args:
         model: the target.
+        engine: the vLLM version.
         args: engine arguments by vLLM's dest names.
         tp: the target's tensor parallel size.
 
@@ -79,7 +82,7 @@ def resolve_drafting(model: ModelFacts, args: dict[str, Any], tp: int) -> Drafti
             fix=f"one of {', '.join((*_NGRAM, 'suffix', *_MODELLED))}",
         )
     if method == "mtp":
-        return _mtp(model, given, number)
+        return _mtp(model, engine, given, number)
     return _separate(model, method, given, number)
 
 
@@ -98,7 +101,9 @@ def _without_model(method: str, number: int | None) -> Speculation:
     return Speculation(method=method, num_speculative_tokens=_needed(number))
 
 
-def _mtp(model: ModelFacts, given: dict[str, Any], number: int | None) -> Drafting:
+def _mtp(
+    model: ModelFacts, engine: EngineFacts, given: dict[str, Any], number: int | None
+) -> Drafting:
     named = given.get("model")
     if named is not None and named != model.model_id:
         raise NotModelledError(
@@ -137,7 +142,7 @@ def _mtp(model: ModelFacts, given: dict[str, Any], number: int | None) -> Drafti
             method="mtp",
             num_speculative_tokens=number,
             draft=draft,
-            copies=() if mtp.shares_embedding else embedding,
+            copies=() if mtp.shares_embedding and engine.draft_shares_embedding else embedding,
             lookahead_tokens=number,
             samples_drafts=_samples(given),
         )
@@ -218,7 +223,13 @@ def _single_stage(model: ModelFacts, method: str, *, shared: bool) -> str:
     return ""
 
 
-def drafted_length(drafting: Drafting, length: int, batched: int, notes: list[Assumption]) -> int:
+def drafted_length(
+    engine: EngineFacts,
+    drafting: Drafting,
+    length: int,
+    batched: int,
+    notes: list[Assumption],
+) -> int:
     """The context that target and draft can both follow .
 
     Source: vllm/config/vllm.py#_limit_max_model_len_to_draft.
@@ -227,6 +238,8 @@ def drafted_length(drafting: Drafting, length: int, batched: int, notes: list[As
         InfeasibleError: a batch has no room for the draft's tokens.
     """
     ahead = drafting.speculation.lookahead_tokens
+    if not engine.draft_lookahead_in_batch:
+        ahead = int(drafting.speculation.method == DRAFT_MODEL)
     if batched <= ahead:
         raise InfeasibleError(
             "VllmConfig does not have enough slots to schedule a token and support the speculative "

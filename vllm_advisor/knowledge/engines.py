@@ -85,6 +85,8 @@ class _Facts(BaseModel):
     block_size: tuple[_Count, ...]
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
+    draft_shares_embedding: tuple[_Switch, ...]
+    draft_lookahead_in_batch: tuple[_Switch, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -97,6 +99,8 @@ class EngineSources:
     block_size: Source
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
+    draft_shares_embedding: Source
+    draft_lookahead_in_batch: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -136,6 +140,8 @@ def load_engine(version: str | None = None) -> EngineFacts:
         block_size=facts["block_size"].value,
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
+        draft_shares_embedding=facts["draft_shares_embedding"].value,
+        draft_lookahead_in_batch=facts["draft_lookahead_in_batch"].value,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,

@@ -48,6 +48,8 @@ class EngineFacts:
     block_size: int
     async_scheduling: bool
     gdn_prefill_checkpoint: bool = True  # FlashInfer's prefill keeps one more state per request
+    draft_shares_embedding: bool = True  # MTP layers that can, on a later pipeline stage, too
+    draft_lookahead_in_batch: bool = True  # a batch holds more than a draft writes ahead
     source: str  # where the flags were read
     known: bool = True  # False: newer than the newest known, facts are of ``version_used``
     version_used: str = ""

@@ -266,3 +266,12 @@ def test_drafting_never_makes_room(tokens: int, tp: int) -> None:
     proposed = laid(NEXT, ngram(tokens), tensor_parallel_size=tp).capacity
     drafted = laid(NEXT, mtp(tokens), tensor_parallel_size=tp).capacity
     assert plain.max_concurrency >= proposed.max_concurrency > drafted.max_concurrency
+
+
+def test_an_older_vllm_needs_less_room_for_a_draft() -> None:
+    """0.32 counts only what a draft adds to a batch: one token for an independent model."""
+    args = {"speculative_config": mtp(4), "max_num_batched_tokens": 4, "max_num_seqs": 1}
+    facts, gpu = find_model(NEXT), find_gpu("h100-sxm")
+    assert resolve_settings(facts, load_engine("0.32.0"), gpu, dict(args)).settings.speculation
+    with pytest.raises(InfeasibleError):
+        resolve_settings(facts, load_engine("0.33.0"), gpu, dict(args))
