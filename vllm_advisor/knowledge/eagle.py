@@ -113,7 +113,8 @@ def _tables(
 ) -> list[WeightComponent]:
     """The draft's own tables: those that cannot be the target's."""
     width = int(config.get("target_hidden_size") or facts.hidden_size)
-    own = [] if width == facts.hidden_size else [embedding]
+    same = width == facts.hidden_size and facts.vocab_size == target.vocab_size
+    own = [] if same else [embedding]
     rows = int(config.get("draft_vocab_size") or facts.vocab_size)
     if method == EAGLE3 and rows != target.vocab_size:
         own.append(vocab("lm_head", WeightKind.LM_HEAD, rows, facts.hidden_size, "every"))

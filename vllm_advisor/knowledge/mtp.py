@@ -69,6 +69,9 @@ def mtp_facts(
     ]
     joins = _fusion(mtp, int(text["hidden_size"]), tuple(range(first, first + count)))
     path = _path(mtp.prefix, first)
+    if quantization_config and architecture.layers.pattern == "deepseek_v4":
+        # ModelOpt leaves mtp.* as it was: these experts stay MXFP4, and vLLM builds them so.
+        quantization_config = {**quantization_config, "moe_quant_algo": None}
     parts = list(quantized_components(parts, quantization_config, quantization, path=path))
     if quantization is None or quantization.method not in mtp.fusion_16_bit:
         joins = list(quantized_components(joins, quantization_config, quantization, path=path))
