@@ -192,7 +192,7 @@ def our_answer(model: Path, arguments: dict[str, Any], available: int) -> Answer
     batched_tokens = report.settings.max_num_batched_tokens
     common = (int(budget.weights.value), batched_tokens, found.block_size)
     if not report.fits:
-        return Answer(*common, starts=False, longest=found.estimated_max_model_len)
+        return Answer(*common, starts=False, longest=found.estimated_max_model_len or None)
     figures = (found.num_gpu_blocks, found.tokens, found.max_concurrency)
     return Answer(*common, *figures)
 

@@ -37,7 +37,7 @@ class Drafting:
     """A Speculation with what it changes about the target's own settings.
 
     ``longest`` is the longest context the draft can follow, ``None`` where it does not limit the
-    target; ``async_scheduling`` is False where vLLM takes its older model runner.
+    target; ``async_scheduling`` is False where batches do not overlap with it.
     """
 
     speculation: Speculation
@@ -66,6 +66,14 @@ def resolve_drafting(
     if given is None:
         return None
     method = drafting_method(given)
+    found = _drafting(model, engine, method, given, tp)
+    off = {method, *(key for key, value in given.items() if value)}
+    return replace(found, async_scheduling=off.isdisjoint(engine.synchronous_drafting))
+
+
+def _drafting(
+    model: ModelFacts, engine: EngineFacts, method: str, given: dict[str, Any], tp: int
+) -> Drafting:
     number = whole_number(given, "num_speculative_tokens")
     check_draft_tp(given, tp)
     if method in _NGRAM:
@@ -73,8 +81,7 @@ def resolve_drafting(
         return Drafting(speculation=_without_model(method, number))
     if method == "suffix":
         number = number or whole_number(given, "suffix_decoding_max_tree_depth") or _SUFFIX_DEPTH
-        # vllm/config/vllm.py#_get_v2_model_runner_unsupported_features
-        return Drafting(speculation=_without_model(method, number), async_scheduling=False)
+        return Drafting(speculation=_without_model(method, number))
     if method not in _MODELLED:
         raise NotModelledError(
             f"drafting with {method} is not modelled",
@@ -230,7 +237,7 @@ def drafted_length(
     batched: int,
     notes: list[Assumption],
 ) -> int:
-    """The context that target and draft can both follow .
+    """The context that target and draft can both follow.
 
     Source: vllm/config/vllm.py#_limit_max_model_len_to_draft.
 
@@ -253,7 +260,7 @@ def drafted_length(
 
 
 def async_scheduling(engine: EngineFacts, drafting: Drafting | None, args: dict[str, Any]) -> bool:
-    """Whether batches overlap: not with a drafter of vLLM's older model runner.
+    """Whether batches overlap: not with every way to draft.
 
     Raises:
         InfeasibleError: it is asked for all the same.
@@ -262,7 +269,7 @@ def async_scheduling(engine: EngineFacts, drafting: Drafting | None, args: dict[
     if drafting is not None and not drafting.async_scheduling:
         if asked:
             raise InfeasibleError(
-                "Async scheduling is not supported by the V1 model runner with "
+                "Async scheduling is not supported with "
                 f"{drafting.speculation.method}-based speculative decoding.",
                 where="--async-scheduling",
                 fix="leave --async-scheduling out",

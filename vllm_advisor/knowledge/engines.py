@@ -52,6 +52,10 @@ class _Switch(_Entry):
     value: bool
 
 
+class _Names(_Entry):
+    names: tuple[str, ...]
+
+
 class _DeviceClass(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -85,6 +89,7 @@ class _Facts(BaseModel):
     block_size: tuple[_Count, ...]
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
+    synchronous_drafting: tuple[_Names, ...]
     draft_shares_embedding: tuple[_Switch, ...]
     draft_lookahead_in_batch: tuple[_Switch, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
@@ -99,6 +104,7 @@ class EngineSources:
     block_size: Source
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
+    synchronous_drafting: Source
     draft_shares_embedding: Source
     draft_lookahead_in_batch: Source
     batch_defaults: Source
@@ -140,6 +146,7 @@ def load_engine(version: str | None = None) -> EngineFacts:
         block_size=facts["block_size"].value,
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
+        synchronous_drafting=facts["synchronous_drafting"].names,
         draft_shares_embedding=facts["draft_shares_embedding"].value,
         draft_lookahead_in_batch=facts["draft_lookahead_in_batch"].value,
         source=recorded["source"],

@@ -48,6 +48,7 @@ class EngineFacts:
     block_size: int
     async_scheduling: bool
     gdn_prefill_checkpoint: bool = True  # FlashInfer's prefill keeps one more state per request
+    synchronous_drafting: tuple[str, ...] = ()  # methods and keys without overlapping batches
     draft_shares_embedding: bool = True  # MTP layers that can, on a later pipeline stage, too
     draft_lookahead_in_batch: bool = True  # a batch holds more than a draft writes ahead
     source: str  # where the flags were read

@@ -275,3 +275,15 @@ def test_an_older_vllm_needs_less_room_for_a_draft() -> None:
     assert resolve_settings(facts, load_engine("0.32.0"), gpu, dict(args)).settings.speculation
     with pytest.raises(InfeasibleError):
         resolve_settings(facts, load_engine("0.33.0"), gpu, dict(args))
+
+
+def test_an_older_vllm_does_not_overlap_batches_with_ngrams() -> None:
+    """0.33 keeps two batches in flight, 0.32 one: a window keeps the fewer tokens."""
+    facts, gpu = find_model("google/gemma-3-12b-it"), find_gpu("h100-sxm")
+    args = {"speculative_config": ngram(3)}
+    new = resolve_settings(facts, load_engine("0.33.0"), gpu, dict(args)).settings
+    old = resolve_settings(facts, load_engine("0.32.0"), gpu, dict(args)).settings
+    assert new.in_flight_tokens == 2 * 8192
+    assert old.in_flight_tokens == 8192
+    with pytest.raises(InfeasibleError, match="Async scheduling"):
+        resolve_settings(facts, load_engine("0.32.0"), gpu, args | {"async_scheduling": True})
