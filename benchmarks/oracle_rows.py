@@ -7,6 +7,7 @@ import lzma
 import math
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from vllm_advisor.api.settings import Resolved, resolve_settings
@@ -23,10 +24,10 @@ from vllm_advisor.types.source import Source, SourceKind
 DATA = Path(__file__).parents[1] / "tests" / "data"
 ROWS = [json.loads(line) for line in (DATA / "oracle.jsonl").read_text("utf-8").splitlines()]
 CONFIGS = json.loads(lzma.decompress((DATA / "oracle_configs.full.json.xz").read_bytes()))
+_DRAFTS = TemporaryDirectory(prefix="drafts-")
 GPUS = {"h100": "h100-sxm", "b200": "b200", "a100": "a100-sxm4-80", "l40s": "l40s", "t4": "t4"}
 # Arguments that are said to be not modelled; what vLLM answered with them is never guessed.
 NOT_MODELLED = {
-    "neg:mtp1": "speculative decoding",
     "neg:q-fp8_per_block": "online quantization",
     "neg:q-mxfp8": "online quantization",
 }
@@ -44,6 +45,25 @@ def answered(row: dict[str, Any]) -> bool:
     return row["ok"] and any(
         r.get("needed_gib") is not None or not r.get("refused") for r in row["runs"]
     )
+
+
+@cache
+def draft_folder(name: str) -> str:
+    """A folder with the config of a draft model of the table: drafts are named by path or id."""
+    folder = Path(_DRAFTS.name) / name
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS[name]["config"]), "utf-8")
+    return str(folder)
+
+
+def arguments(row: dict[str, Any]) -> dict[str, Any]:
+    """The row's engine arguments, with the draft it names as a folder."""
+    given: dict[str, Any] = row["engine_args"]
+    speculative = given.get("speculative_config") or {}
+    if speculative.get("model") not in CONFIGS:
+        return given
+    model = draft_folder(speculative["model"])
+    return {**given, "speculative_config": {**speculative, "model": model}}
 
 
 @cache
@@ -66,7 +86,7 @@ def resolved(row: dict[str, Any]) -> tuple[ModelFacts, Resolved]:
         model,
         load_engine("0.33.0"),
         find_gpu(GPUS[row["gpu"]]),
-        row["engine_args"],
+        arguments(row),
         allow_long=row["tag"].endswith("-allow"),  # asked with VLLM_ALLOW_LONG_MAX_MODEL_LEN=1
     )
     return model, found

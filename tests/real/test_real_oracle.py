@@ -134,14 +134,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fp8": SEQUENCES | {"kv_cache_dtype": "fp8"},
     "tp2-2048": SEQUENCES | {"tensor_parallel_size": 2, "max_num_batched_tokens": 2048},
     "pp2": SEQUENCES | {"pipeline_parallel_size": 2},
+    "ngram": SEQUENCES | {"speculative_config": {"method": "ngram", "num_speculative_tokens": 3}},
 }
-# What vLLM alone is asked.
-ONLY_VLLM: dict[str, dict[str, Any]] = {
-    "dense": {"tp3": {"tensor_parallel_size": 3}},
+# What only models with such layers are asked.
+MTP: dict[str, dict[str, Any]] = {
     "gated-delta-net": {
-        "mtp": {"speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}
+        "mtp": SEQUENCES | {"speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}
     },
 }
+QUESTIONS = [
+    (name, tag, arguments)
+    for name in MODELS
+    for tag, arguments in (SETTINGS | MTP.get(name, {})).items()
+]
+# What vLLM alone is asked.
+ONLY_VLLM = [("dense", "tp3", {"tensor_parallel_size": 3})]
 # Enough for a request of 32,768 tokens, and too little for one.
 AVAILABLE = (512 * MIB, 6 * MIB)
 
@@ -163,6 +170,7 @@ class Answer:
 
 def vllm_answer(row: dict[str, Any], run: dict[str, Any]) -> Answer:
     ranks = [stage["after_processing"]["param_bytes"] for stage in row["weight_facts"]]
+    ranks[-1] += row.get("drafter", {}).get("param_bytes", 0)
     batched_tokens = row["resolved"]["max_num_batched_tokens"]
     common = (max(ranks), batched_tokens, row["block_size"])
     if run.get("refused"):
@@ -184,7 +192,7 @@ def our_answer(model: Path, arguments: dict[str, Any], available: int) -> Answer
     batched_tokens = report.settings.max_num_batched_tokens
     common = (int(budget.weights.value), batched_tokens, found.block_size)
     if not report.fits:
-        return Answer(*common, starts=False, longest=found.estimated_max_model_len)
+        return Answer(*common, starts=False, longest=found.estimated_max_model_len or None)
     figures = (found.num_gpu_blocks, found.tokens, found.max_concurrency)
     return Answer(*common, *figures)
 
@@ -206,8 +214,7 @@ def rows(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
             "engine_args": arguments,
             "runs": [{"available": available} for available in AVAILABLE],
         }
-        for model in MODELS
-        for tag, arguments in (SETTINGS | ONLY_VLLM.get(model, {})).items()
+        for model, tag, arguments in (*QUESTIONS, *ONLY_VLLM)
     ]
     table, configs, out = folder / "asked.jsonl", folder / "models.json", folder / "answers.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
@@ -227,10 +234,13 @@ def rows(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["model"], row["tag"]): row for row in answers}
 
 
-@pytest.mark.parametrize("tag", SETTINGS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "tag", "arguments"), QUESTIONS)
 def test_size_is_the_installed_vllms(
-    name: str, tag: str, rows: dict[tuple[str, str], dict[str, Any]], folder: Path
+    name: str,
+    tag: str,
+    arguments: dict[str, Any],
+    rows: dict[tuple[str, str], dict[str, Any]],
+    folder: Path,
 ) -> None:
     row = rows[name, tag]
     assert row["ok"], row["error"]
@@ -239,7 +249,7 @@ def test_size_is_the_installed_vllms(
     (model / "config.json").write_text(json.dumps(COMMON | MODELS[name]), encoding="utf-8")
     for available, run in zip(AVAILABLE, row["runs"], strict=True):
         try:
-            ours = our_answer(model, SETTINGS[tag], available)
+            ours = our_answer(model, arguments, available)
         except NotModelledError:
             return  # refused, not guessed
         assert ours == vllm_answer(row, run)

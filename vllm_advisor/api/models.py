@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vllm_advisor.errors import UnknownFactError
+from vllm_advisor.knowledge.eagle import EAGLE, EAGLE3, DraftFacts, eagle_facts
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.model_profiles import close_model_names, find_model_profile
 from vllm_advisor.types.model import ModelFacts, ServingFacts
@@ -29,11 +30,9 @@ def find_model(name: str) -> ModelFacts:
         UnknownFactError: nothing of this name is known, or the Hub cannot be asked.
         NotModelledError: the architecture is not modelled.
     """
-    path = Path(name).expanduser()
-    if name.startswith((".", "/", "~")) or path.is_dir() or path.suffix == ".json":
-        from vllm_advisor.probe.local_model import read_local_model  # noqa: PLC0415 - see below
-
-        return _from_raw(read_local_model(path), ServingFacts())
+    path = _local(name)
+    if path is not None:
+        return _from_raw(_local_model(path), ServingFacts())
     profile = find_model_profile(name)
     if profile is None:
         return _from_hub(name)
@@ -49,11 +48,57 @@ def find_model(name: str) -> ModelFacts:
     )
 
 
+def find_draft(name: str, method: str, target: ModelFacts) -> DraftFacts:
+    """Facts of a draft model, found as :func:`find_model` finds models.
+
+    Args:
+        name: path, bundled name or Hub id.
+        method: vLLM's name for the way it drafts.
+        target: the model it drafts for.
+
+    Raises:
+        InputError, UnknownFactError, NotModelledError: as :func:`find_model`.
+    """
+    if method not in (EAGLE, EAGLE3):
+        return DraftFacts(model=find_model(name))
+    path, profile = _local(name), None
+    if path is None:
+        profile = find_model_profile(name)
+    if profile is not None:
+        source = Source(SourceKind.PROFILE, f"models/{profile.slug}")
+        return eagle_facts(name, profile.config, method, target, source=source)
+    raw = _hub_model(name) if path is None else _local_model(path)
+    return eagle_facts(
+        raw.model_id,
+        raw.config,
+        method,
+        target,
+        source=Source.parse(raw.config_uri),
+        hf_quant_config=raw.hf_quant_config,
+    )
+
+
+def _local(name: str) -> Path | None:
+    path = Path(name).expanduser()
+    local = name.startswith((".", "/", "~")) or path.is_dir() or path.suffix == ".json"
+    return path if local else None
+
+
+def _local_model(path: Path) -> RawModel:
+    from vllm_advisor.probe.local_model import read_local_model  # noqa: PLC0415 - see _hub_model
+
+    return read_local_model(path)
+
+
 def _from_hub(name: str) -> ModelFacts:
+    return _from_raw(_hub_model(name), ServingFacts())
+
+
+def _hub_model(name: str) -> RawModel:
     from vllm_advisor.probe.hub import fetch_hub_model  # noqa: PLC0415 - bundled models need none
 
     try:
-        return _from_raw(fetch_hub_model(name), ServingFacts())
+        return fetch_hub_model(name)
     except UnknownFactError as error:
         close = close_model_names(name)
         if close:

@@ -22,6 +22,7 @@ from vllm_advisor.api.cache_arguments import (
 from vllm_advisor.api.expert_balancing import redundant_experts
 from vllm_advisor.api.kv_connectors import keeps_groups
 from vllm_advisor.api.offload_arguments import offload
+from vllm_advisor.api.speculation import async_scheduling, drafted_length, resolve_drafting
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, several_kinds
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
@@ -105,6 +106,10 @@ def resolve_settings(
             where="--max-num-batched-tokens",
             fix=f"--max-num-seqs {batched} or less",
         )
+    tensor_parallel = integer(args, "tensor_parallel_size", 1)
+    drafting = resolve_drafting(model, engine, args, tensor_parallel)
+    if drafting is not None:
+        length = drafted_length(engine, drafting, length, batched, notes)
     check_mamba_block_size(args, length, cached=prefix_caching(model, args))
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
@@ -125,7 +130,7 @@ def resolve_settings(
             attention_backend=backend,
             dtype=dtype,
             kv_cache_dtype=cache_dtype,
-            tensor_parallel_size=integer(args, "tensor_parallel_size", 1),
+            tensor_parallel_size=tensor_parallel,
             pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
             prefill_context_parallel_size=integer(args, "prefill_context_parallel_size", 1),
             decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
@@ -151,13 +156,14 @@ def resolve_settings(
             tower_on_first_stage=engine.tower_on_first_stage,
             sparse_pcp_graphs=engine.sparse_pcp_graphs,
             hybrid_manager=keeps_groups(engine, args, grouped=several_kinds(model)),
-            async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
+            async_scheduling=async_scheduling(engine, drafting, args),
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=byte_count(args, "kv_cache_memory_bytes"),
             num_gpu_blocks_override=optional_integer(args, "num_gpu_blocks_override"),
             sliding_window=not args.get("disable_sliding_window"),
             max_position_embeddings=derived_max_model_len(seen) if overrides else None,
+            speculation=drafting.speculation if drafting else None,
         ),
         auto_max_model_len=auto,
         assumptions=tuple(notes),

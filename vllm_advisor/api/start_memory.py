@@ -65,7 +65,7 @@ def start_notes(
             sizes=sizes,
             pipeline_parallel_size=settings.pipeline_parallel_size,
         ),
-        warm_up=logits_bytes(shape, settings.max_num_seqs),
+        warm_up=logits_bytes(shape, _verified_rows(settings)),
     )
     if left >= 0:
         return ()
@@ -78,3 +78,15 @@ def start_notes(
             lowers_to=Confidence.LOW,
         ),
     )
+
+
+def _verified_rows(settings: InstanceSettings) -> int:
+    """Rows of logits in the warm-up: with speculative decoding, all tokens that are verified.
+
+    Its prompts are one token longer than that (vllm/v1/worker/gpu/warmup.py).
+    """
+    drafted = settings.num_speculative_tokens
+    if not drafted:
+        return settings.max_num_seqs
+    requests = min(settings.max_num_seqs, settings.max_num_batched_tokens // (drafted + 2))
+    return requests * (1 + drafted)

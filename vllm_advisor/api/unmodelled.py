@@ -34,10 +34,6 @@ _SHAPE = frozenset(
 _OFF: tuple[Any, ...] = (None, False, 0, "", [], {}, ())
 # Refused unless they have the value that changes nothing.
 _REFUSED: dict[str, tuple[Any, ...]] = {
-    "speculative_config": _OFF,
-    "spec_method": _OFF,
-    "spec_model": _OFF,
-    "spec_tokens": _OFF,
     "quantization_config": _OFF,
     "diffusion_config": _OFF,
     "engram_config": _OFF,

@@ -171,6 +171,29 @@ class Mixer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mtp:
+    """Layers that draft tokens for speculative decoding, as vLLM builds them.
+
+    ``fusion`` joins the embedding with the target's hidden state: ``plain`` is replicated and
+    never quantized, ``replicated`` and ``column`` (divided by TP) may be, ``pair`` is one matrix
+    for each of the two.
+    """
+
+    count: str  # the key that says how many there are
+    default: int = 0  # where the config does not say
+    predicts: bool = True  # the key is vLLM's n_predict as well
+    fusion: Literal["plain", "replicated", "column", "pair"]
+    fusion_module: str = ""  # what quantization lists call it
+    fusion_16_bit: tuple[str, ...] = ()  # methods that leave it alone whatever they list
+    prefix: str = "layers.{layer}"  # what lists call a layer; {index} counts from 0
+    norms: int = 3  # vectors beside those of its layer
+    dense: bool = False  # a plain MLP where the target has experts
+    first_kinds: bool = False  # they attend as the target's first layers do
+    kinds: tuple[str, ...] = ()  # hybrid: the keys that name its layers
+    shares_embedding: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """One family: bias and norm fields hold a constant or the config key that decides."""
 
@@ -182,6 +205,7 @@ class Architecture:
     head_bias: bool | str = False  # of the output head
     # ``full_split``: over all heads, and each rank holds its heads' share.
     qk_norm: Literal["none", "head", "full", "full_split"] = "none"
+    qk_norm_key: str | None = None  # the key that switches these norms on
     attention_sinks: bool = False
     item_tokens: int = 0  # of the largest image or video, where images attend both ways
     prefix_lm: bool | str = False  # a key: images attend both ways where it says "vision"
@@ -206,6 +230,7 @@ class Architecture:
     adjusted_mlp: bool = False  # LFM2: the MLP's size is derived from intermediate_size
     ties: Literal["config", "never", "always"] = "config"  # whatever the config says
     attention_module: str = "self_attn"
+    mtp: Mtp | None = None
 
 
 @cache

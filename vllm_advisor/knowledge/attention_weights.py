@@ -50,6 +50,8 @@ def grouped_query(
         parts.append(plain("o_bias", hidden, layers))
     if arch.attention_sinks:
         parts.append(plain("sinks", number, layers, shard=Shard.SPLIT))
+    if not flag(arch.qk_norm_key or True, config):
+        return parts
     if arch.qk_norm == "head":
         parts.append(plain("qk_norm", (2 if heads.key_value else 1) * size, layers))
     elif arch.qk_norm == "full":

@@ -54,6 +54,11 @@ class _Switch(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Names(_Entry):
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _DeviceClass:
     memory_gib: int = 0
     name_without: str | None = None
@@ -96,6 +101,9 @@ class _Facts:
     float_cache_is_models: tuple[_Switch, ...]
     tower_on_first_stage: tuple[_Switch, ...]
     kv_connectors: tuple[_Connectors, ...]
+    synchronous_drafting: tuple[_Names, ...]
+    draft_shares_embedding: tuple[_Switch, ...]
+    draft_lookahead_in_batch: tuple[_Switch, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -113,6 +121,9 @@ class EngineSources:
     float_cache_is_models: Source
     tower_on_first_stage: Source
     kv_connectors: Source
+    synchronous_drafting: Source
+    draft_shares_embedding: Source
+    draft_lookahead_in_batch: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -157,6 +168,9 @@ def load_engine(version: str | None = None) -> EngineFacts:
         float_cache_is_models=facts["float_cache_is_models"].value,
         tower_on_first_stage=facts["tower_on_first_stage"].value,
         kv_connectors=facts["kv_connectors"].grouped,
+        synchronous_drafting=facts["synchronous_drafting"].names,
+        draft_shares_embedding=facts["draft_shares_embedding"].value,
+        draft_lookahead_in_batch=facts["draft_lookahead_in_batch"].value,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,

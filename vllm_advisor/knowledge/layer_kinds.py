@@ -32,7 +32,7 @@ def hybrid_kinds(name: str, layout: Layers, config: dict[str, Any]) -> Kinds:
         if linear.get("kda_layers"):  # counted from 1
             recurrent = {int(i) - 1 for i in linear["kda_layers"]}
             return tuple((RECURRENT if i in recurrent else ATTENTION,) for i in range(count))
-    names = _names(layout, config, count)
+    names = kind_names(layout, config, count)
     unknown = sorted(set(names) - {*layout.attention, *layout.recurrent, *layout.neither})
     if unknown or len(names) < count:
         raise NotModelledError(
@@ -50,7 +50,8 @@ def _kinds(layout: Layers, kind: Any) -> tuple[str, ...]:
     return (RECURRENT,) if kind in layout.recurrent else ()
 
 
-def _names(layout: Layers, config: dict[str, Any], count: int) -> list[Any]:
+def kind_names(layout: Layers, config: dict[str, Any], count: int) -> list[Any]:
+    """What the config calls each layer's kind; empty where it does not say."""
     for key in layout.kinds_keys:
         if config.get(key):
             return list(config[key])  # a list, or Nemotron-H's one letter per layer

@@ -8,6 +8,7 @@ from vllm_advisor.errors import NotModelledError, UnknownFactError
 from vllm_advisor.knowledge.architectures import Architecture, find_architecture
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
+from vllm_advisor.knowledge.mtp import mtp_facts
 from vllm_advisor.knowledge.quantization import (
     declared_cache_dtype,
     quantization_config,
@@ -84,13 +85,14 @@ def model_facts(
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
     dtype, dtype_notes = _dtype(config, text)
     quantization, quant_notes = _quantization(config, hf_quant_config, checkpoint_bytes)
+    quantized = quantization_config(config, hf_quant_config)
     components, weight_notes = model_weights(
         architecture,
         config,
         text,
         head_dim,
         quantization=quantization,
-        quantization_config=quantization_config(config, hf_quant_config),
+        quantization_config=quantized,
         checkpoint_bytes=checkpoint_bytes,
     )
     notes = (*assumptions, *dtype_notes, *quant_notes, *weight_notes)
@@ -141,6 +143,14 @@ def model_facts(
         float16=architecture is None or architecture.float16,
         kv_sharing=architecture is not None
         and bool(text.get(architecture.layers.shared_key or "")),
+        mtp=mtp_facts(
+            name,
+            architecture,
+            text,
+            head_dim,
+            quantization=quantization,
+            quantization_config=quantized,
+        ),
         modalities=_modalities(config),
         text_config_key=text_key,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),

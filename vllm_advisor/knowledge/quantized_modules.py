@@ -50,6 +50,8 @@ def quantized_components(
     components: Iterable[WeightComponent],
     raw: dict[str, Any] | None,
     facts: QuantizationFacts | None,
+    *,
+    path: Callable[[int], str] = "layers.{}".format,
 ) -> tuple[WeightComponent, ...]:
     """The parts, cut by layer into what is quantized and what is not.
 
@@ -57,6 +59,7 @@ def quantized_components(
         components: the model's parts; those without module names stay as they are.
         raw: the checkpoint's quantization config, if it has one.
         facts: what was read from it; 16 bits where its format is not known.
+        path: what lists call a layer.
 
     Raises:
         NotModelledError: a format whose bytes per weight are not known.
@@ -73,17 +76,19 @@ def quantized_components(
         elif not part.linear:
             out.append(part)
         else:
-            out += _by_layer(part, lookup)
+            out += _by_layer(part, lookup, path)
     return tuple(out)
 
 
-def _by_layer(part: WeightComponent, lookup: Lookup) -> list[WeightComponent]:
+def _by_layer(
+    part: WeightComponent, lookup: Lookup, path: Callable[[int], str]
+) -> list[WeightComponent]:
     modules = part.modules or _MODULES.get(part.name, ())
     if not part.layers or not modules:
         return [part]
     groups: dict[QuantizationFacts | None, list[int]] = {}
     for layer in part.layers:
-        names = tuple(f"layers.{layer}.{name}" for name in modules)
+        names = tuple(f"{path(layer)}.{name}" for name in modules)
         groups.setdefault(lookup(names), []).append(layer)
     return [replace(_stored(part, facts), layers=tuple(layers)) for facts, layers in groups.items()]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.sizing.drafting import draft_weight_bytes, drafting_assumptions
 from vllm_advisor.sizing.lora import lora_bytes
 from vllm_advisor.sizing.overhead import overhead_assumptions, rank_overheads
 from vllm_advisor.sizing.overhead_shape import shape_of
@@ -34,6 +35,7 @@ def instance_weights(model: ModelFacts, settings: InstanceSettings) -> WeightByt
         tower_on_first_stage=settings.tower_on_first_stage,
         encoder_by_data=settings.encoder_by_data,
         offload=settings.offload,
+        beside_last=draft_weight_bytes(settings),
     )
 
 
@@ -52,6 +54,7 @@ def memory_budget(
     formula = Source(SourceKind.FORMULA, "memory-budget")
     requested = math.ceil(gpu.memory_total * settings.gpu_memory_utilization)
     weights = instance_weights(model, settings)
+    drafted = draft_weight_bytes(settings)
     adapters = 0
     if settings.max_loras:
         adapters = lora_bytes(
@@ -108,7 +111,8 @@ def memory_budget(
             f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
             f"PP {settings.pipeline_parallel_size}"
             + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else "")
-            + (f" + {format_bytes(moved)} to move experts" if moved else ""),
+            + (f" + {format_bytes(moved)} to move experts" if moved else "")
+            + (f", with {format_bytes(drafted)} of the draft on the last stage" if drafted else ""),
             model.weights.source,
         ),
         activations=figure(
@@ -135,7 +139,8 @@ def memory_budget(
         ),
     )
     rest = _notes(model, gpu, weights.mismatch, doubtful=weights.doubtful)
-    return budget, overhead_assumptions(shape, overheads) + rest
+    notes = overhead_assumptions(shape, overheads) + drafting_assumptions(settings)
+    return budget, notes + rest
 
 
 def _notes(

@@ -27,6 +27,8 @@ from vllm_advisor.sizing.skipped_layers import (
 from vllm_advisor.types.model import KVCacheSpec
 from vllm_advisor.types.sizing import Capacity, KVCacheGroup
 
+Layers = tuple[tuple[KVCacheSpec, ...], ...]
+
 
 class CacheLayout:
     """The groups of one model under one setting; answers for any number of bytes.
@@ -34,23 +36,32 @@ class CacheLayout:
     Built once, asked often: a plan tries many budgets on one layout.
     """
 
-    def __init__(
-        self, layers: tuple[tuple[KVCacheSpec, ...], ...], settings: KVCacheSettings
-    ) -> None:
+    def __init__(self, layers: Layers, settings: KVCacheSettings, *, draft: Layers = ()) -> None:
+        """``draft`` are the layers of a draft model, behind those of the last pipeline stage."""
         self.settings = settings
         aligned = aligned_block_size(tuple(s for of in layers for s in of), settings)
         self.block_size = primary_block_size(aligned, settings)
-        self.groups: tuple[Group, ...] = group_layers(self._caches(layers), settings)
+        caches = (*self._caches(layers), *self._draft_caches(draft, len(layers)))
+        self.groups: tuple[Group, ...] = group_layers(caches, settings)
+        *stages, last = stage_layers(len(layers), settings.pipeline_parallel_size)
+        stages.append(range(last.start, last.stop + len(draft)))
         self.stage_block_bytes = (
             tuple(
                 bytes_per_block(self.groups, stage, block_outermost=settings.block_outermost)
-                for stage in stage_layers(len(layers), settings.pipeline_parallel_size)
+                for stage in stages
             )
             if self.groups
             else (0,)
         )
 
-    def _caches(self, layers: tuple[tuple[KVCacheSpec, ...], ...]) -> tuple[Cached, ...]:
+    def _draft_caches(self, layers: Layers, start: int) -> tuple[Cached, ...]:
+        return tuple(
+            (index, layer_page(spec, self.settings, self.block_size))
+            for index, of in enumerate(layers, start)
+            for spec in of
+        )
+
+    def _caches(self, layers: Layers) -> tuple[Cached, ...]:
         """One page per cache."""
         settings, block = self.settings, self.block_size
         plain = replace(settings, cache_dtype="auto")

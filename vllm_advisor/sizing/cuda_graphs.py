@@ -57,11 +57,22 @@ def _request_counts(most: int) -> list[int]:
 
 
 def captured_sizes(
-    max_num_seqs: int, max_num_batched_tokens: int, capability: int, *, limit: int | None = None
+    max_num_seqs: int,
+    max_num_batched_tokens: int,
+    capability: int,
+    *,
+    limit: int | None = None,
+    num_speculative_tokens: int = 0,
 ) -> int:
     """How many sizes :func:`capture_sizes` has, with ``limit`` for its ``max_capture_size``."""
     return len(
-        capture_sizes(max_num_seqs, max_num_batched_tokens, capability, max_capture_size=limit)
+        capture_sizes(
+            max_num_seqs,
+            max_num_batched_tokens,
+            capability,
+            num_speculative_tokens=num_speculative_tokens,
+            max_capture_size=limit,
+        )
     )
 
 

@@ -8,6 +8,7 @@ from vllm_advisor.sizing.cache_dtype import is_quantized
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.sizing.context_parallel import check_context_parallel, check_interleave
+from vllm_advisor.sizing.drafting import check_draft
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, without_window
 from vllm_advisor.sizing.parallelism import check_parallelism
 from vllm_advisor.sizing.prefix_match import check_prefix_match_unit
@@ -32,6 +33,7 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     if cache_dtype == "auto" and declared:
         cache_dtype = declared  # vllm/utils/torch_utils.py: auto takes what the checkpoint declares
     check_context_parallel(model, settings)
+    check_draft(settings)
     layers = model.kv_cache
     if not settings.sliding_window:
         layers = tuple(tuple(without_window(spec) for spec in of) for of in layers)
@@ -55,11 +57,14 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
         gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
         sparse_format=settings.sparse_format,
         block_outermost=model.block_outermost,
+        num_speculative_tokens=settings.num_speculative_tokens,
     )
     if cache.skip_layers:
         declared_only = settings.kv_cache_dtype == "auto" and declared is not None
         check_skipped_layers(layers, cache, declared=declared_only)
-    layout = CacheLayout(layers, cache)
+    speculation = settings.speculation
+    draft = speculation.draft.kv_cache if speculation and speculation.draft else ()
+    layout = CacheLayout(layers, cache, draft=draft)
     check_interleave(layout, settings)
     check_prefix_match_unit(
         layout,

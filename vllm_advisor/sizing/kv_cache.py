@@ -60,6 +60,7 @@ class KVCacheSettings:
     mamba_ssm_cache_dtype: str = "auto"
     sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format
     block_outermost: bool = False
+    num_speculative_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,8 @@ def kv_heads_per_rank(num_kv_heads: int, tensor_parallel_size: int) -> int:
 def state_bytes(state: RecurrentState, settings: KVCacheSettings) -> int:
     """Bytes of one recurrent state on one rank.
 
-    Source: vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator and
+    A convolution keeps a row more for every drafted token. Source:
+    vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator and
     #MambaStateDtypeCalculator.
 
     Raises:
@@ -122,7 +124,10 @@ def state_bytes(state: RecurrentState, settings: KVCacheSettings) -> int:
         element_bytes = dtype_bytes(asked)
     groups = state.num_groups if state.num_groups % tp == 0 else tp
     channels = ceil_div(state.conv_channels + 2 * groups * state.group_size, tp)
-    conv = state.conv_rows * channels * conv_bytes
+    rows = state.conv_rows
+    if state.kind is not StateKind.MAMBA1:
+        rows += settings.num_speculative_tokens
+    conv = rows * channels * conv_bytes
     return conv + ceil_div(state.elements, tp) * (element_bytes or conv_bytes)
 
 
@@ -194,14 +199,14 @@ def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) ->
     """
     if spec.state is not None:
         page = state_bytes(spec.state, settings)
-        cached = settings.prefix_caching
+        cached, drafted = settings.prefix_caching, settings.num_speculative_tokens
         extra = checkpoints(spec.state, settings)[0]
         return LayerPage(
             kind=MAMBA,
             window=None,
             block_size=block_size if cached else settings.max_model_len,
             page_bytes=page,
-            states=2 + extra if cached else 1,
+            states=drafted + (2 + extra if cached else 1),
             layout=(page,),
         )
     block = spec.block_size or block_size

@@ -8,7 +8,7 @@ many of them are alive at the peak is fitted (``profiles/memory/overheads.yaml``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from vllm_advisor.sizing.overhead_shape import OverheadShape
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import Overheads
 from vllm_advisor.types.source import Assumption, Confidence
+from vllm_advisor.types.speculation import Speculation
 from vllm_advisor.units import GIB, ceil_div, round_up
 
 _FP32 = 4
@@ -50,6 +51,10 @@ class _Settings(Protocol):
     def enable_expert_parallel(self) -> bool: ...
     @property
     def enforce_eager(self) -> bool: ...
+    @property
+    def speculation(self) -> Speculation | None: ...
+    @property
+    def num_speculative_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +79,19 @@ def rank_overheads(
     experts = settings.enable_expert_parallel
     pipeline = settings.pipeline_parallel_size
     rows, tokens = settings.max_num_seqs, settings.max_num_batched_tokens
-    sizes = captured_sizes(rows, tokens, gpu.capability, limit=shape.max_capture_size)
+    sizes = captured_sizes(
+        rows,
+        tokens,
+        gpu.capability,
+        limit=shape.max_capture_size,
+        num_speculative_tokens=settings.num_speculative_tokens,
+    )
     sizes = 0 if settings.enforce_eager else sizes
+    drafting = 0
+    if settings.speculation is not None and settings.speculation.draft is not None:
+        drafting = draft_buffer_bytes(settings.speculation, rows, tokens)
+        drafted = len(settings.speculation.draft.kv_cache)
+        shape = replace(shape, num_hidden_layers=shape.num_hidden_layers + drafted)
     link = rank_link(
         tensor_parallel_size=settings.tensor_parallel_size
         * (settings.data_parallel_size if experts else 1),
@@ -93,7 +109,8 @@ def rank_overheads(
             pipeline_parallel_size=pipeline,
             data_parallel_size=settings.data_parallel_size,
             expert_parallel=experts,
-        ),
+        )
+        + drafting,
         cuda_graphs=cuda_graph_bytes(
             shape, overheads, sizes=sizes, pipeline_parallel_size=pipeline
         ),
@@ -206,6 +223,22 @@ def activation_bytes(
     if pipeline_parallel_size > 1:
         kept += 2 * hidden
     return round(max(sampler, forward)) + kept
+
+
+def draft_buffer_bytes(speculation: Speculation, rows: int, tokens: int) -> int:
+    """What a draft keeps from the start: its hidden states and, where it samples, its logits.
+
+    tokens x hidden_size x dtype, and rows x drafted tokens x vocabulary x dtype. Sources:
+    vllm/v1/worker/gpu/spec_decode/target_dependent_ar/speculator.py,
+    vllm/v1/worker/gpu/spec_decode/speculator.py#DraftModelSpeculator.
+    """
+    draft = speculation.draft
+    if draft is None:
+        return 0
+    kept = tokens * draft.hidden_size
+    if speculation.samples_drafts:
+        kept += rows * speculation.num_speculative_tokens * draft.vocab_size
+    return kept * draft.dtype_bytes
 
 
 def rank_link(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vllm_advisor.sizing.offload import Offload
+from vllm_advisor.types.speculation import Speculation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,12 @@ class InstanceSettings:
     num_gpu_blocks_override: int | None = None
     sliding_window: bool = True  # False: --disable-sliding-window
     max_position_embeddings: int | None = None  # from --hf-overrides
+    speculation: Speculation | None = None
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        """Tokens drafted for each that is sampled; 0 without speculative decoding."""
+        return self.speculation.num_speculative_tokens if self.speculation else 0
 
     @property
     def ranks(self) -> int:

@@ -80,6 +80,7 @@ def weight_bytes(
     tower_on_first_stage: bool = True,
     encoder_by_data: bool = False,
     offload: Offload | None = None,
+    beside_last: int = 0,
 ) -> WeightBytes:
     """Bytes of weights per rank on the fullest pipeline stage.
 
@@ -100,6 +101,7 @@ def weight_bytes(
         tower_on_first_stage: of the vLLM version; else every stage holds the tower.
         encoder_by_data: every rank holds its tower whole (``--mm-encoder-tp-mode data``).
         offload: what stays in CPU memory.
+        beside_last: bytes that the last pipeline stage holds beside the model: its draft.
     """
     online = ONLINE_FP8 if online_quantization is not None else None
     ranks = _Ranks(
@@ -129,7 +131,10 @@ def weight_bytes(
 
     stages = stage_layers(model.num_hidden_layers, pipeline_parallel_size)
     ends = len(stages) - 1
-    rank = max(stage_bytes(s, first=i == 0, last=i == ends) for i, s in enumerate(stages))
+    rank = max(
+        stage_bytes(s, first=i == 0, last=i == ends) + (beside_last if i == ends else 0)
+        for i, s in enumerate(stages)
+    )
     computed = sum(
         _part_bytes(p, model, None, _ONE) * (len(p.layers) or 1)
         for p in model.weights.components
@@ -190,7 +195,8 @@ def _part_bytes(
             params = part.params // part.split_size * share
     elif part.shard in (Shard.EXPERTS, Shard.EXPERTS_WHOLE):
         stored = part.quantization or model.quantization
-        method = stored.method if stored else ""
+        left = part.kind is WeightKind.EXPERTS and not part.linear  # in 16 bits by the checkpoint
+        method = stored.method if stored and not left else ""
         params, share, matrices, other = _experts(part, ranks, other, method=method)
     elif part.shard is Shard.KV_HEADS:
         heads = part.kv_heads or model.num_key_value_heads

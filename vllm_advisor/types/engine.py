@@ -53,6 +53,9 @@ class EngineFacts:
     tower_on_first_stage: bool = True  # under pipeline parallelism; else on every stage
     float_cache_is_models: bool = True  # a 16-bit cache of another dtype is refused
     sparse_pcp_graphs: bool = True  # CUDA graphs of sparse MLA under prefill context parallelism
+    synchronous_drafting: tuple[str, ...] = ()  # methods and keys without overlapping batches
+    draft_shares_embedding: bool = True  # MTP layers that can, on a later pipeline stage, too
+    draft_lookahead_in_batch: bool = True  # a batch holds more than a draft writes ahead
     source: str  # where the flags were read
     known: bool = True  # False: newer than the newest known, facts are of ``version_used``
     version_used: str = ""

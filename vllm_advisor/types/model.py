@@ -215,6 +215,23 @@ class ServingFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MtpFacts:
+    """Layers of the checkpoint that draft tokens (multi-token prediction).
+
+    ``kv_cache`` and ``components`` are theirs alone, layers counted from 0. ``predicts`` is vLLM's
+    ``n_predict`` (``None`` where the config does not say), ``modules`` how many of them may draft
+    one after the other. ``shares_embedding`` is False where vLLM keeps an embedding for them on
+    the last of several pipeline stages.
+    """
+
+    predicts: int | None
+    modules: int
+    kv_cache: tuple[tuple[KVCacheSpec, ...], ...]
+    components: tuple[WeightComponent, ...]
+    shares_embedding: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """Everything ``sizing`` and ``decide`` need to know of a model."""
 
@@ -244,6 +261,7 @@ class ModelFacts:
     item_tokens: int = 0  # such an image or video is read in one step: its tokens
     float16: bool = True  # False: vLLM refuses --dtype float16 for it
     kv_sharing: bool = False  # the last layers read the cache of earlier ones
+    mtp: MtpFacts | None = None  # layers that draft tokens, where the checkpoint has them
     modalities: tuple[str, ...] = ()  # beside text: image, video, audio
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
     needs_remote_code: bool = False

@@ -9,17 +9,36 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-WITHOUT_MODEL = ("ngram", "suffix")
+WITHOUT_MODEL = ("ngram", "ngram_gpu", "suffix")
 
 
 def install() -> None:
     """Let vLLM's loader build a draft without filling or transforming its weights."""
+    import torch
     from vllm.model_executor.model_loader import base_loader, dummy_loader
+
+    equal = torch.equal
+
+    def equal_on_meta(one: Any, other: Any) -> bool:
+        # Tensors without values are told apart by shape only: a head of another vocabulary.
+        return bool(one.shape == other.shape and equal(one, other))
+
+    torch.equal = equal_on_meta
 
     def do_nothing(*_args: Any, **_kwargs: Any) -> None:
         pass
 
-    dummy_loader.DummyModelLoader.load_weights = do_nothing
+    def note_own_tables(_loader: Any, model: Any, *_args: Any) -> None:
+        # What loading such a checkpoint finds: tables that cannot be the target's are its own.
+        config = getattr(model, "config", None)
+        rows = getattr(config, "draft_vocab_size", None)
+        if rows is not None and rows != config.vocab_size:
+            model.has_own_lm_head = True
+        width = getattr(config, "target_hidden_size", None)
+        if width is not None and width != config.hidden_size:
+            model.has_own_embed_tokens = True
+
+    dummy_loader.DummyModelLoader.load_weights = note_own_tables
     base_loader.process_weights_after_loading = do_nothing
 
 

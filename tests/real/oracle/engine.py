@@ -69,10 +69,12 @@ def answer(question: Question) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         model = question.write_model(Path(folder))
         try:
-            found = _answer(question, model)
+            arguments = question.write_draft(Path(folder) / "draft")
+            found = _answer(question, model, arguments)
             row |= {"ok": True} | found
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any refusal is an answer)
             text = message(error).replace(str(model), question.model)
+            text = text.replace(f"{folder}/draft/", "")
             blame = "oracle: " if stand_ins.is_to_blame(text) else ""
             row |= {"ok": False, "error": blame + text}
     if question.verbose:
@@ -80,12 +82,12 @@ def answer(question: Question) -> dict[str, Any]:
     return row
 
 
-def _answer(question: Question, model: Path) -> dict[str, Any]:
+def _answer(question: Question, model: Path, engine_args: dict[str, Any]) -> dict[str, Any]:
     from vllm.engine.arg_utils import EngineArgs
     from vllm.usage.usage_lib import UsageContext
 
     given = {"model": str(model), "tokenizer": str(model), "skip_tokenizer_init": True}
-    arguments = EngineArgs(load_format="dummy", **(given | question.engine_args))
+    arguments = EngineArgs(load_format="dummy", **(given | engine_args))
     config = arguments.create_engine_config(usage_context=UsageContext.OPENAI_API_SERVER)
     found: dict[str, Any] = {"resolved": resolved_facts(config, everything=question.verbose)}
     stages = _build_stages(config, verbose=question.verbose)
@@ -155,6 +157,9 @@ def _build_stages(config: Any, *, verbose: bool) -> SimpleNamespace:
         if speculator is not None:
             stages.drafter = facts.weight_facts(speculator.model, beside=model)
             stages.drafter["layers"] = sorted(speculator.draft_attn_layer_names)
+            if verbose:
+                components = facts.component_facts(speculator.model, beside=model)
+                stages.drafter["components"] = components
         stages.weights.append(_weigh(model, config, verbose=verbose))
         if stage == 0:
             current_platform.update_block_size_for_backend(config)

@@ -120,10 +120,16 @@ def weight_facts(model: Any, *, beside: Any = None) -> dict[str, Any]:
     return facts | {"bytes_by_dtype": by_dtype}
 
 
-def component_facts(model: Any) -> list[dict[str, Any]]:
-    """Tensors by name with layer numbers as ``*``, shape and dtype; how many there are of each."""
+def component_facts(model: Any, *, beside: Any = None) -> list[dict[str, Any]]:
+    """Tensors by name with layer numbers as ``*``, shape and dtype; how many there are of each.
+
+    Those of another module, ``beside``, are not listed again.
+    """
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for kind, name, tensor in _tensors(model, set()):
+    seen: set[int] = set()
+    if beside is not None:
+        list(_tensors(beside, seen))
+    for kind, name, tensor in _tensors(model, seen):
         general = LAYER_NUMBER.sub(".*", name)
         shape = list(tensor.shape)
         key = (kind, general, str(shape), str(tensor.dtype))

@@ -36,6 +36,7 @@ class Question:
         env: environment variables of the server.
         available: bytes per GPU for the KV cache, each a run of its own.
         verbose: also answer with layer specs, groups, parameters by name and logs.
+        draft: the table's entry of the model that speculative_config names, if it has one.
     """
 
     model: str
@@ -47,6 +48,7 @@ class Question:
     env: dict[str, str] = field(default_factory=dict)
     available: tuple[int, ...] = DEFAULT_AVAILABLE
     verbose: bool = False
+    draft: dict[str, Any] | None = None
 
     def row(self) -> dict[str, Any]:
         """The part of a row that repeats the question."""
@@ -67,13 +69,33 @@ class Question:
 
     def write_model(self, folder: Path) -> Path:
         """Write the files vLLM reads and return their folder."""
-        model = folder / self.model
-        model.mkdir(parents=True)
-        (model / "config.json").write_text(json.dumps(self.config), encoding="utf-8")
-        if self.hf_quant_config is not None:
-            text = json.dumps(self.hf_quant_config)
-            (model / "hf_quant_config.json").write_text(text, encoding="utf-8")
-        return model
+        return _write(folder / self.model, self.config, self.hf_quant_config)
+
+    def write_draft(self, folder: Path) -> dict[str, Any]:
+        """The arguments with the draft's name replaced by a folder that has its files."""
+        name = draft_name(self.engine_args)
+        if self.draft is None or name is None:
+            return self.engine_args
+        path = str(_write(folder / name, self.draft["config"], self.draft.get("hf_quant_config")))
+        if self.engine_args.get("spec_model") is not None:
+            return self.engine_args | {"spec_model": path}
+        speculative = self.engine_args["speculative_config"] | {"model": path}
+        return self.engine_args | {"speculative_config": speculative}
+
+
+def draft_name(engine_args: dict[str, Any]) -> str | None:
+    """The model that is to draft, as it is named."""
+    named = engine_args.get("spec_model")
+    return named or (engine_args.get("speculative_config") or {}).get("model")
+
+
+def _write(folder: Path, config: dict[str, Any], quantization: dict[str, Any] | None) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    if quantization is not None:
+        text = json.dumps(quantization)
+        (folder / "hf_quant_config.json").write_text(text, encoding="utf-8")
+    return folder
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -108,6 +130,7 @@ def questions_of(
             env=row.get("env") or ENVIRONMENT_OF_TAG.get(row["tag"], {}),
             available=tuple(run["available"] for run in row.get("runs", ())) or DEFAULT_AVAILABLE,
             verbose=verbose,
+            draft=configs.get(draft_name(row["engine_args"]) or ""),
         )
         for row in rows
     ]

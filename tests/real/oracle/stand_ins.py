@@ -19,6 +19,7 @@ from typing import Any
 
 # Required by the CUDA wheel of vLLM or vendored in it; the CPU wheel has none of them.
 GPU_PACKAGES = (
+    "arctic_inference",  # suffix trees for speculative decoding, in no wheel of vLLM
     "cuda",
     "cutlass",
     "flashinfer",

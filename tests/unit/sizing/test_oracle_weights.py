@@ -13,18 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle_rows import CONFIGS, GPUS, NOT_MODELLED, ROWS
+from oracle_rows import CONFIGS, NOT_MODELLED, ROWS, resolved
 
-from vllm_advisor.api.settings import resolve_settings
-from vllm_advisor.knowledge.engines import load_engine
-from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.budget import instance_weights
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Confidence, Source, SourceKind
 
 DATA = Path(__file__).parents[2] / "data"
-ENGINE = load_engine("0.33.0")
 # Per-tensor scales: 8 to 16 bytes for a matrix of megabytes.
 SINGLE_SCALES = 1e-4
 # Rows about something else, and configs that vLLM read otherwise than the checkpoint is.
@@ -44,8 +41,30 @@ def facts(name: str) -> ModelFacts:
         source=Source(SourceKind.LOCAL, name),
         hf_quant_config=entry.get("hf_quant_config"),
     )
+    return before_loading(model)
+
+
+def before_loading(model: ModelFacts) -> ModelFacts:
     parts = tuple(c for c in model.weights.components if c.name != "mla_absorbed")
     return replace(model, weights=replace(model.weights, components=parts))
+
+
+def settings_of(row: dict[str, Any]) -> InstanceSettings:
+    """The row's settings; a draft as the harness holds it, before anything is transformed."""
+    settings = resolved(row)[1].settings
+    speculation = settings.speculation
+    if speculation is None or speculation.draft is None:
+        return settings
+    draft = before_loading(speculation.draft)
+    draft = replace(draft, weights=replace(draft.weights, checkpoint_bytes=None))
+    return replace(settings, speculation=replace(speculation, draft=draft))
+
+
+def of_the_fullest(row: dict[str, Any]) -> int:
+    """vLLM's bytes of the fullest stage: less what is offloaded, the last with its draft."""
+    saved = row.get("offloaded") or [0] * len(row["weights"])
+    *others, last = (held - gone for held, gone in zip(row["weights"], saved, strict=True))
+    return max([*others, last + row.get("drafter", {}).get("param_bytes", 0)])
 
 
 def taking_part() -> list[dict[str, Any]]:
@@ -64,7 +83,8 @@ def of_one_model(name: str) -> list[dict[str, Any]]:
     rows = [row for row in taking_part() if row["model"] == name]
     return list(
         {
-            json.dumps([r["key"], r["gpu"], r["weights"], r.get("offloaded")]): r for r in rows
+            json.dumps([r["key"], r["gpu"], r["weights"], r.get("drafter"), r.get("offloaded")]): r
+            for r in rows
         }.values()
     )
 
@@ -73,12 +93,8 @@ def of_one_model(name: str) -> list[dict[str, Any]]:
 def test_weights_of_the_fullest_rank(name: str) -> None:
     model = facts(name)
     for row in of_one_model(name):
-        settings = resolve_settings(
-            model, ENGINE, find_gpu(GPUS[row["gpu"]]), row["engine_args"], allow_long=True
-        ).settings
-        found = instance_weights(model, settings)
-        saved = row.get("offloaded") or [0] * len(row["weights"])
-        expected = max(held - gone for held, gone in zip(row["weights"], saved, strict=True))
+        found = instance_weights(model, settings_of(row))
+        expected = of_the_fullest(row)
         if model.quantization is None:
             assert found.rank_bytes == expected, row["tag"]
         else:

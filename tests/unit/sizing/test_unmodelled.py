@@ -22,8 +22,6 @@ def sized(model: str, **args: Any) -> Any:
 @pytest.mark.parametrize(
     ("model", "argument", "value"),
     [
-        (PLAIN, "speculative_config", {"method": "ngram", "num_speculative_tokens": 4}),
-        (PLAIN, "spec_model", "some/draft"),
         (HYBRID, "cpu_offload_gb", 8),
         (HYBRID, "use_replayssm", True),
         (WINDOWED, "swa_bounded_replay", True),
