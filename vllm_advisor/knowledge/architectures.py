@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from vllm_advisor import resources
+from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.model import KVCacheSpecKind, StateKind
 
@@ -189,6 +190,8 @@ class Architecture(_Profile):
     float16: bool = True  # False: vLLM refuses it for numerical instability
     block_outermost: bool = False
     gated_mlp: bool = True
+    whole_mlp: bool = False  # every rank holds all of it
+    activation_params: int = 0  # of the MLP's activation
     norms_per_layer: int = 2
     norm_params: int = 1  # vectors per norm: 2 with a bias
     tie_word_embeddings: bool = False  # when the config does not say
@@ -197,8 +200,13 @@ class Architecture(_Profile):
     # Parts of one family only, in code: knowledge/gemma_weights.py.
     family: Literal["gemma3n", "gemma4"] | None = None
     moe: Moe | None = None
-    # Hybrid models: what config.json leaves out, as transformers fills it in.
+    # What config.json leaves out, as transformers fills it in.
     defaults: dict[str, Any] = {}
+    # Keys that this family calls otherwise than most: {usual name: its name}; a dot goes inside.
+    keys: dict[str, str] = {}
+    mlp_ratio: int | None = None  # intermediate size over hidden size, where no key says it
+    positions: int | None = None  # learned ones: a table of so many rows beyond the longest
+    embedding_norm: bool = False  # a norm follows the embedding
     mixer: Mixer = Mixer()
     feed_forward: Literal["every", "named", "none", "shared_blocks"] = "every"
     query_gate: bool | str = False  # q_proj makes a gate as wide as the queries
@@ -209,14 +217,54 @@ class Architecture(_Profile):
     attention_module: str = "self_attn"
 
 
+class _Variant(_Profile):
+    """What a config that says all of ``when`` changes, or why it is not understood.
+
+    A key that the config leaves out counts as ``None``.
+    """
+
+    when: dict[str, Any]
+    change: dict[str, Any] = {}
+    refuse: str = ""
+
+
 class _File(Architecture):
     architectures: tuple[str, ...]
     overrides: dict[str, dict[str, Any]] = {}
+    variants: tuple[_Variant, ...] = ()
+
+
+def find_architecture(name: str, config: dict[str, Any] | None = None) -> Architecture | None:
+    """The layout of an architecture by its Hugging Face class name, or ``None`` if unknown.
+
+    Args:
+        name: the class name.
+        config: the text model's part of config.json, which may choose a variant.
+
+    Raises:
+        NotModelledError: the config asks for a variant that is not understood.
+    """
+    found = _read(name)
+    if found is None:
+        return None
+    fields, variants = found
+    for variant in variants if config else ():
+        if any((config or {}).get(key) != value for key, value in variant.when.items()):
+            continue
+        if variant.refuse:
+            said = ", ".join(f"{key} {value}" for key, value in variant.when.items())
+            raise NotModelledError(
+                f"{name} with {said} is not modelled: {variant.refuse}",
+                where="config.json",
+                fix="take the figures from vLLM's start-up log for this model",
+            )
+        fields = {**fields, **variant.change}
+    return Architecture.model_validate(fields)
 
 
 @cache
-def find_architecture(name: str) -> Architecture | None:
-    """The layout of an architecture by its Hugging Face class name, or ``None`` if unknown."""
+def _read(name: str) -> tuple[dict[str, Any], tuple[_Variant, ...]] | None:
+    """The fields that a file sets for an architecture, and its variants."""
     for path in sorted(resources.profiles("architectures").glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
         if name not in text:
@@ -224,6 +272,7 @@ def find_architecture(name: str) -> Architecture | None:
         raw = read_profile(path, _File)
         if name not in raw.architectures:
             continue
-        fields = raw.model_dump(exclude={"architectures", "overrides"}, exclude_unset=True)
-        return Architecture.model_validate({**fields, **raw.overrides.get(name, {})})
+        no_fields = {"architectures", "overrides", "variants"}
+        fields = raw.model_dump(exclude=no_fields, exclude_unset=True)
+        return {**fields, **raw.overrides.get(name, {})}, raw.variants
     return None

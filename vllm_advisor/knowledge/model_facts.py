@@ -13,6 +13,7 @@ from vllm_advisor.knowledge.quantization import (
     quantization_config,
     quantization_facts,
 )
+from vllm_advisor.knowledge.text_config import text_part, usual_keys
 from vllm_advisor.types.model import (
     ModelFacts,
     QuantizationFacts,
@@ -66,9 +67,9 @@ def model_facts(
         NotModelledError: the architecture caches in a way that is not modelled.
     """
     name = str((config.get("architectures") or ["?"])[0])
-    text_key = "text_config" if isinstance(config.get("text_config"), dict) else None
-    text = _with_layer_count(config["text_config"] if text_key else config)
-    architecture = find_architecture(name)
+    text, text_key = text_part(config)
+    architecture = find_architecture(name, text)
+    text = usual_keys(architecture, text)
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
     if recurrent_only:
         text = {**_WITHOUT_ATTENTION, **text}
@@ -113,10 +114,7 @@ def model_facts(
         num_key_value_heads=int(text.get("num_key_value_heads") or text["num_attention_heads"]),
         head_dim=head_dim,
         vocab_size=int(text["vocab_size"]),
-        # vllm/transformers_utils/model_arch_config_convertor.py: Cohere's key wins.
-        max_position_embeddings=int(
-            text.get("model_max_length") or text["max_position_embeddings"]
-        ),
+        max_position_embeddings=int(text["max_position_embeddings"]),
         dtype=dtype,
         kv_cache=specs,
         weights=WeightFacts(
@@ -152,14 +150,6 @@ def model_facts(
 def _widest(sizes: Any) -> int:
     """One size for all layers, or the largest of a list."""
     return int(max(sizes) if isinstance(sizes, list) else sizes)
-
-
-def _with_layer_count(text: dict[str, Any]) -> dict[str, Any]:
-    """Nemotron-H's later configs say the number of layers by naming each of them."""
-    named = text.get("layers_block_type") or text.get("hybrid_override_pattern")
-    if text.get("num_hidden_layers") or not named:
-        return text
-    return {**text, "num_hidden_layers": len(named)}
 
 
 def _prefix_lm(architecture: Architecture | None, text: dict[str, Any]) -> bool:

@@ -58,6 +58,7 @@ def weight_components(
         parts += _feed_forward(arch, config)
     if arch.family is not None:
         parts += gemma_parts(arch.family, config)
+    parts.append(plain("activation", arch.activation_params, every))
     norms = arch.norms_per_layer * arch.norm_params * hidden
     parts.append(plain("norms", norms, every))
     last = "every" if arch.final_norm_on_every_stage else "last"
@@ -70,10 +71,16 @@ def _vocabulary(arch: Architecture, config: dict[str, Any], *, tied: bool) -> li
     # A tied embedding is the last stage's head as well.
     stages = "every" if arch.embedding_on_every_stage else "ends" if tied else "first"
     parts = [vocab("embed_tokens", WeightKind.EMBEDDING, rows, hidden, stages)]
+    on = "every" if arch.head_on_every_stage else "last"
     if not tied:
-        parts.append(vocab("lm_head", WeightKind.LM_HEAD, rows, hidden, "last"))
+        parts.append(vocab("lm_head", WeightKind.LM_HEAD, rows, hidden, on))
+    if arch.positions is not None:
+        longest = int(config["max_position_embeddings"]) + arch.positions
+        parts.append(plain("positions", longest * hidden, stages="every"))
+    if arch.embedding_norm:
+        parts.append(plain("embedding_norm", arch.norm_params * hidden))
     if flag(arch.head_bias, config):
-        parts.append(replace(vocab("head_bias", WeightKind.NORM, rows, 1, "last"), modules=()))
+        parts.append(replace(vocab("head_bias", WeightKind.NORM, rows, 1, on), modules=()))
     return parts
 
 
