@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
+from vllm_advisor.api.runner import chunks_prefill
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
@@ -17,7 +18,7 @@ from vllm_advisor.sizing.overrides import overridden_model
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts
-from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.model import ModelFacts, Runner
 from vllm_advisor.types.source import Assumption, Confidence
 
 _AUTO = ("auto", "-1", -1)
@@ -63,7 +64,8 @@ def resolve_settings(
     seen = overridden_model(model, overrides)
     length, auto = _length(seen, args, allow_long=allow_long)
     batched = tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
-    chunked = args.get("enable_chunked_prefill") is not False
+    asked = args.get("enable_chunked_prefill")
+    chunked = chunks_prefill(model) if asked is None else bool(asked)
     sequences = integer(args, "max_num_seqs", defaults.max_num_seqs)
     if args.get("max_num_batched_tokens") is None:
         if model.prefix_lm and not args.get("language_model_only"):
@@ -74,8 +76,10 @@ def resolve_settings(
             f"max_num_batched_tokens ({batched}) is smaller than max_model_len ({length}), and "
             "without chunked prefill a prompt has to fit in one batch.",
             where="--max-num-batched-tokens",
-            fix="leave chunked prefill on",
+            fix=f"--max-num-batched-tokens {length}"
+            + (", or leave chunked prefill on" if chunks_prefill(model) else ""),
         )
+    _check_encoder(model, batched)
     if args.get("max_num_seqs") is None:
         sequences = min(sequences, batched)
     if sequences > batched:
@@ -114,7 +118,7 @@ def resolve_settings(
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
-            async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
+            async_scheduling=_async_scheduling(model, engine, args),
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=byte_count(args, "kv_cache_memory_bytes"),
@@ -259,15 +263,34 @@ def _attention(
     return backend, int(block), choice.sparse_format
 
 
+def _check_encoder(model: ModelFacts, batched: int) -> None:
+    """vllm/v1/core/encoder_cache_manager.py#compute_mm_encoder_budget."""
+    if model.encoder_tokens > batched:
+        raise InfeasibleError(
+            f"Chunked MM input disabled but max_tokens_per_mm_item ({model.encoder_tokens}) is "
+            f"larger than max_num_batched_tokens ({batched}).",
+            where="--max-num-batched-tokens",
+            fix=f"--max-num-batched-tokens {model.encoder_tokens} or more",
+        )
+
+
+def _async_scheduling(model: ModelFacts, engine: EngineFacts, args: dict[str, Any]) -> bool:
+    """Off by default for models that pool (vllm/config/vllm.py)."""
+    asked = args.get("async_scheduling", engine.async_scheduling)
+    if args.get("async_scheduling") is None and model.runner is Runner.POOLING:
+        return False
+    return asked is not False
+
+
 def _prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
-    """On by default for generation, off for models without attention.
+    """On by default for generation by decoders with attention, and pooling of whole prefixes.
 
     Source: vllm/config/model.py#is_prefix_caching_supported.
     """
     asked = args.get("enable_prefix_caching")
     if asked is not None:
         return bool(asked)
-    return model.num_attention_heads > 0
+    return model.num_attention_heads > 0 and chunks_prefill(model)
 
 
 def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:

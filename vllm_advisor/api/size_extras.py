@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.sizing import size
 from vllm_advisor.sizing.attention_cost import attention_cost_ratio, prefill_flops
 from vllm_advisor.sizing.retention import (
@@ -60,7 +61,7 @@ def size_report(
     """
     report = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
     data = report.to_dict()
-    facts, length = find_model(model), report.settings.max_model_len
+    facts, length = served_model(find_model(model), engine_args), report.settings.max_model_len
     if training is not None:
         data["training"] = _training(facts, *training)
         data["assumptions"].append(WHY_NOT_TWENTY_BYTES)

@@ -6,6 +6,7 @@ layer needs code (in ``kv_layers`` and ``weights``).
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cache
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from vllm_advisor import resources
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.profile_file import read_profile
-from vllm_advisor.types.model import KVCacheSpecKind, StateKind
+from vllm_advisor.types.model import KVCacheSpecKind, Runner, StateKind
 
 # Config keys that change what a layer caches. Each pattern consumes some; a key that is set and
 # not consumed means that the cache would be sized wrongly, so it is refused.
@@ -59,6 +60,19 @@ EXPERT_KEYS = (
 )
 
 
+class Head(StrEnum):
+    """What follows the last layer of a model that pools."""
+
+    LM = "lm"  # the output head of a generating model
+    NONE = "none"
+    SCORE = "score"
+    TOKENS = "tokens"  # a classifier of tokens, with a bias
+    DENSE = "dense"  # a square layer before the classifier
+    REWARD = "reward"  # the same, cut by tensor parallelism
+    MODERN_BERT = "modern_bert"
+    MASKED_LM = "masked_lm"
+
+
 class _Profile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,6 +85,7 @@ class Layers(_Profile):
     between. ``window_from_layer``: Qwen's ``use_sliding_window`` / ``max_window_layers``.
     ``mla``: one latent vector per token, with index keys where attention is sparse. ``hybrid``:
     attention beside recurrent layers, told apart by ``kinds``. ``deepseek_v4``: compressed layers.
+    ``encoder``: nothing. ``encoder_decoder``: full attention and cross attention in each layer.
     """
 
     pattern: Literal[
@@ -81,6 +96,8 @@ class Layers(_Profile):
         "mla",
         "hybrid",
         "deepseek_v4",
+        "encoder",
+        "encoder_decoder",
     ]
     full_every: int | None = None
     full_every_key: str | None = None
@@ -112,6 +129,8 @@ class Layers(_Profile):
             "uniform": set(),
             "mla": {"kv_lora_rank", "index_topk", "layer_types"},
             "deepseek_v4": {"compress_ratios", "index_topk", "sliding_window"},
+            "encoder": set(CACHE_KEYS),
+            "encoder_decoder": {"is_encoder_decoder"},
             "hybrid": set(CACHE_KEYS - {"sliding_window", "num_kv_shared_layers", "index_topk"}),
         }
         explained = keys.get(self.pattern, {self.window_key, "layer_types"})
@@ -181,6 +200,7 @@ class Architecture(_Profile):
     qkv_bias: bool | str = False
     output_bias: bool | str = False
     mlp_bias: bool | str = "mlp_bias"
+    down_bias: bool = False  # of the MLP's last projection alone
     head_bias: bool | str = False  # of the output head
     # ``full_split``: over all heads, and each rank holds its heads' share.
     qk_norm: Literal["none", "head", "full", "full_split"] = "none"
@@ -206,6 +226,8 @@ class Architecture(_Profile):
     keys: dict[str, str] = {}
     mlp_ratio: int | None = None  # intermediate size over hidden size, where no key says it
     positions: int | None = None  # learned ones: a table of so many rows beyond the longest
+    split_positions: bool = False  # tensor parallelism cuts it
+    token_types: bool = False  # a table of token types
     embedding_norm: bool = False  # a norm follows the embedding
     mixer: Mixer = Mixer()
     feed_forward: Literal["every", "named", "none", "shared_blocks"] = "every"
@@ -215,6 +237,14 @@ class Architecture(_Profile):
     adjusted_mlp: bool = False  # LFM2: the MLP's size is derived from intermediate_size
     ties: Literal["config", "never", "always"] = "config"  # whatever the config says
     attention_module: str = "self_attn"
+    pipeline: bool = True  # False: vLLM refuses pipeline parallelism
+    # Models that pool: attention that sees every token, how a sequence is pooled, what follows.
+    runner: Runner = Runner.GENERATE
+    causal: bool | str = True  # or the key that decides; without it, it is
+    pooling: Literal["LAST", "CLS", "MEAN", "STEP"] = "LAST"
+    head: Head = Head.LM
+    final_norm: bool = True
+    first_norm: bool = True  # False: the first layer's attention has none
 
 
 class _Variant(_Profile):

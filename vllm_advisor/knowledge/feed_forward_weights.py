@@ -40,6 +40,8 @@ def dense_mlp(
             modules=names,
         )
     ]
+    if arch.down_bias:
+        parts.append(plain("mlp_down_bias", hidden, layers))
     if flag(arch.mlp_bias, config):
         parts.append(plain("mlp_up_bias", inputs * intermediate, layers, shard=shard))
         parts.append(plain("mlp_down_bias", hidden, layers))

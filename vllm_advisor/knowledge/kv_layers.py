@@ -71,6 +71,8 @@ def _layers(
     layout = architecture.layers
     if layout.pattern == "deepseek_v4":
         return deepseek_v4_layers(config, count)
+    if layout.pattern == "encoder":
+        return ((),) * count
     if layout.pattern == "mla":
         latent = int(config["kv_lora_rank"]) + int(config["qk_rope_head_dim"])
         mla = KVCacheSpec(
@@ -80,6 +82,8 @@ def _layers(
     full = _full(config, head_dim)
     if layout.pattern == "hybrid":
         return _hybrid(name, layout, config, full)
+    if layout.pattern == "encoder_decoder":
+        return ((full, replace(full, kind=KVCacheSpecKind.CROSS_ATTENTION)),) * count
     window = config.get(layout.window_key)
     if not window or layout.pattern == "uniform":
         return ((full,),) * count

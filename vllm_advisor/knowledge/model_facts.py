@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError, UnknownFactError
-from vllm_advisor.knowledge.architectures import Architecture, find_architecture
+from vllm_advisor.knowledge.architectures import Architecture, Head
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
+from vllm_advisor.knowledge.pooling import find_adapted, labels
 from vllm_advisor.knowledge.quantization import (
     declared_cache_dtype,
     quantization_config,
@@ -68,7 +69,7 @@ def model_facts(
     """
     name = str((config.get("architectures") or ["?"])[0])
     text, text_key = text_part(config)
-    architecture = find_architecture(name, text)
+    architecture, runner, convert = find_adapted(name, text)
     text = usual_keys(architecture, text)
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
     if recurrent_only:
@@ -83,6 +84,9 @@ def model_facts(
         )
     head_dim = _head_dim(architecture, text)
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
+    bidirectional = architecture is not None and not _causal(architecture, config, text)
+    if bidirectional:
+        specs = ((),) * len(specs)
     dtype, dtype_notes = _dtype(config, text)
     quantization, quant_notes = _quantization(config, hf_quant_config, checkpoint_bytes)
     components, weight_notes = model_weights(
@@ -141,10 +145,27 @@ def model_facts(
         and bool(text.get(architecture.layers.shared_key or "")),
         modalities=_modalities(config),
         text_config_key=text_key,
+        runner=runner,
+        convert=convert,
+        generates=architecture is None or architecture.head is Head.LM,
+        pooling_type=architecture.pooling if architecture else "LAST",
+        bidirectional=bidirectional,
+        num_labels=labels(config),
+        stored_float32=_stored_dtype(config, text) == "float32",
+        pipeline=architecture is None or architecture.pipeline,
+        encoder_tokens=int(text.get("max_source_positions") or 0)
+        if architecture is not None and architecture.layers.pattern == "encoder_decoder"
+        else 0,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),
         serving=serving or ServingFacts(),
         assumptions=notes,
     )
+
+
+def _causal(architecture: Architecture, config: dict[str, Any], text: dict[str, Any]) -> bool:
+    if isinstance(architecture.causal, bool):
+        return architecture.causal
+    return text.get(architecture.causal, config.get(architecture.causal)) is not False
 
 
 def _widest(sizes: Any) -> int:
@@ -177,14 +198,20 @@ def _head_dim(architecture: Architecture | None, text: dict[str, Any]) -> int:
 
 
 def _dtype(config: dict[str, Any], text: dict[str, Any]) -> tuple[str, tuple[Assumption, ...]]:
+    name = _stored_dtype(config, text)
+    if name:
+        # --dtype auto loads FP32 checkpoints in 16 bits (vllm/config/model.py#_get_and_verify)
+        return ("bfloat16" if name == "float32" else name), ()
+    note = Assumption(id="dtype-bfloat16", text="config.json names no dtype; taken for bfloat16")
+    return "bfloat16", (note,)
+
+
+def _stored_dtype(config: dict[str, Any], text: dict[str, Any]) -> str:
     for part in (config, text):
         value = part.get("dtype") or part.get("torch_dtype")
         if value:
-            name = str(value).removeprefix("torch.")
-            # --dtype auto loads FP32 checkpoints in 16 bits (vllm/config/model.py#_get_and_verify)
-            return ("bfloat16" if name == "float32" else name), ()
-    note = Assumption(id="dtype-bfloat16", text="config.json names no dtype; taken for bfloat16")
-    return "bfloat16", (note,)
+            return str(value).removeprefix("torch.")
+    return ""
 
 
 def _quantization(

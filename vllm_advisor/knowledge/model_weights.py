@@ -6,6 +6,7 @@ from typing import Any
 
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture
+from vllm_advisor.knowledge.pooling import head_parts
 from vllm_advisor.knowledge.quantized_modules import quantized_components
 from vllm_advisor.knowledge.vision_weights import vision_components
 from vllm_advisor.knowledge.weights import weight_components
@@ -63,12 +64,17 @@ def model_weights(
         if checkpoint_bytes is None:
             raise
         return _by_size(text, checkpoint_bytes, error)
+    if architecture is not None:
+        rows, hidden = int(text["vocab_size"]), int(text["hidden_size"])
+        parts += tuple(head_parts(architecture.head, config, hidden, rows))
     notes: tuple[Assumption, ...] = ()
     if architecture is not None and architecture.weights_unchecked:
         notes = (_UNCHECKED,)
     # A known size says more of a tower than the defaults of a config that leaves it out.
     told = checkpoint_bytes is None or bool(config.get("vision_config"))
     tower = vision_components(config) if told else None
+    if architecture is not None and architecture.layers.pattern == "encoder_decoder":
+        tower = ()  # counted with the decoder
     if tower is None and checkpoint_bytes is None:
         notes = (*notes, _ENCODERS)
     return parts + (tower or ()), notes

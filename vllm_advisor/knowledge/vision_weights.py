@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from vllm_advisor.knowledge.audio_weights import Sizes
+from vllm_advisor.knowledge.audio_weights import encoder_layers as _encoder
 from vllm_advisor.knowledge.weight_parts import plain
 from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
-
-Sizes = tuple[int, int]  # parameters that TP cuts, and those every rank holds
 
 
 def vision_components(config: dict[str, Any]) -> tuple[WeightComponent, ...] | None:
@@ -47,13 +47,6 @@ def vision_components(config: dict[str, Any]) -> tuple[WeightComponent, ...] | N
 def _heads(vision: dict[str, Any]) -> int:
     keys = ("num_attention_heads", "num_heads", "vt_num_attention_heads")
     return next((int(vision[key]) for key in keys if vision.get(key)), 0)
-
-
-def _encoder(layers: int, hidden: int, intermediate: int) -> Sizes:
-    """Pre-norm transformer layers with biases: two layer norms, attention, a classic MLP."""
-    column = 3 * hidden + intermediate
-    split = 4 * hidden * hidden + 2 * hidden * intermediate + column
-    return layers * split, layers * (2 * hidden + 2 * 2 * hidden)
 
 
 def _siglip(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:

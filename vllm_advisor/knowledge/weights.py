@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.knowledge.architectures import Architecture, Layers
+from vllm_advisor.knowledge.architectures import Architecture, Head, Layers
 from vllm_advisor.knowledge.attention_weights import (
     Heads,
     block_indexers,
@@ -13,6 +13,7 @@ from vllm_advisor.knowledge.attention_weights import (
     latent,
     latent_indexers,
 )
+from vllm_advisor.knowledge.audio_weights import whisper_components
 from vllm_advisor.knowledge.deepseek_v4_weights import deepseek_v4_components
 from vllm_advisor.knowledge.feed_forward_weights import (
     dense_intermediate,
@@ -50,6 +51,8 @@ def weight_components(
     every = tuple(range(count))
     if arch.layers.pattern == "hybrid":
         return hybrid_components(arch, config, head_dim, tied=tied)
+    if arch.layers.pattern == "encoder_decoder":
+        return whisper_components(config)
     parts = _vocabulary(arch, config, tied=tied)
     if arch.layers.pattern == "deepseek_v4":
         parts += deepseek_v4_components(config)
@@ -61,8 +64,12 @@ def weight_components(
     parts.append(plain("activation", arch.activation_params, every))
     norms = arch.norms_per_layer * arch.norm_params * hidden
     parts.append(plain("norms", norms, every))
-    last = "every" if arch.final_norm_on_every_stage else "last"
-    parts.append(plain("final_norm", arch.norm_params * hidden, stages=last))
+    if not arch.first_norm:
+        parts[-1] = replace(parts[-1], params=norms - arch.norm_params * hidden, layers=every[:1])
+        parts.append(plain("norms", norms, every[1:]))
+    if arch.final_norm:
+        last = "every" if arch.final_norm_on_every_stage else "last"
+        parts.append(plain("final_norm", arch.norm_params * hidden, stages=last))
     return tuple(part for part in parts if part.params)
 
 
@@ -72,11 +79,17 @@ def _vocabulary(arch: Architecture, config: dict[str, Any], *, tied: bool) -> li
     stages = "every" if arch.embedding_on_every_stage else "ends" if tied else "first"
     parts = [vocab("embed_tokens", WeightKind.EMBEDDING, rows, hidden, stages)]
     on = "every" if arch.head_on_every_stage else "last"
-    if not tied:
+    if arch.token_types:
+        types = int(config.get("type_vocab_size") or 0)
+        parts.append(vocab("token_types", WeightKind.EMBEDDING, types, hidden, "first"))
+    if arch.head is Head.LM and not tied:
         parts.append(vocab("lm_head", WeightKind.LM_HEAD, rows, hidden, on))
     if arch.positions is not None:
         longest = int(config["max_position_embeddings"]) + arch.positions
-        parts.append(plain("positions", longest * hidden, stages="every"))
+        table = plain("positions", longest * hidden, stages="every")
+        if arch.split_positions:
+            table = vocab("positions", WeightKind.EMBEDDING, longest, hidden, "first")
+        parts.append(table)
     if arch.embedding_norm:
         parts.append(plain("embedding_norm", arch.norm_params * hidden))
     if flag(arch.head_bias, config):

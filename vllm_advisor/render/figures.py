@@ -53,13 +53,14 @@ def _memory(budget: MemoryBudget) -> dict[str, int]:
 
 
 def _kv_cache(capacity: Capacity) -> dict[str, Any]:
+    cached = bool(capacity.groups)
     return {
-        "tokens": capacity.tokens,
+        "tokens": capacity.tokens if cached else None,
         "num_gpu_blocks": capacity.num_gpu_blocks,
         "block_size": capacity.block_size,
         "bytes_per_token": capacity.bytes_per_token,
         "request_bytes": capacity.request_bytes,
-        "max_concurrency": capacity.max_concurrency,
+        "max_concurrency": capacity.max_concurrency if cached else None,
         "groups": [
             {
                 "kind": group.kind,

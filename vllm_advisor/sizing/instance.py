@@ -42,6 +42,8 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
             block_size=settings.block_size,
             max_model_len=settings.max_model_len,
             in_flight_tokens=settings.in_flight_tokens,
+            # vllm/config/scheduler.py#SchedulerConfig.max_num_encoder_input_tokens
+            encoder_tokens=settings.max_num_batched_tokens,
             tensor_parallel_size=settings.tensor_parallel_size,
             pipeline_parallel_size=settings.pipeline_parallel_size,
             decode_context_parallel_size=settings.decode_context_parallel_size,
@@ -137,6 +139,9 @@ def size_instance(
     if layout.recurrent and not settings.enforce_eager:
         blocks = max(blocks, settings.max_num_seqs)  # one state each
     needed = blocks * capacity.bytes_per_block
+    if not capacity.groups and budget is not None:
+        # vLLM profiles nothing and keeps no share: what the GPU has beyond is there as well.
+        available += int(budget.total.value) - int(budget.requested.value)
     return InstanceFigures(
         budget=budget,
         capacity=capacity,

@@ -23,6 +23,22 @@ class KVCacheSpecKind(StrEnum):
     MLA_ATTENTION = "mla_attention"
     SLIDING_WINDOW_MLA = "sliding_window_mla"
     MAMBA = "mamba"
+    CROSS_ATTENTION = "cross_attention"
+
+
+class Runner(StrEnum):
+    """``--runner``: what vLLM runs a model for."""
+
+    GENERATE = "generate"
+    POOLING = "pooling"
+
+
+class Convert(StrEnum):
+    """``--convert``: how a generating model becomes one that pools."""
+
+    NONE = "none"
+    EMBED = "embed"
+    CLASSIFY = "classify"
 
 
 class StateKind(StrEnum):
@@ -244,6 +260,15 @@ class ModelFacts:
     kv_sharing: bool = False  # the last layers read the cache of earlier ones
     modalities: tuple[str, ...] = ()  # beside text: image, video, audio
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
+    runner: Runner = Runner.GENERATE  # what --runner auto takes
+    convert: Convert = Convert.NONE
+    generates: bool = True  # False: --runner generate is refused
+    pooling_type: str = "LAST"
+    bidirectional: bool = False  # every token sees every other: nothing is cached
+    num_labels: int = 2  # of a classifier; transformers' default is 2
+    stored_float32: bool = False  # its publisher's dtype, which --dtype auto does not load
+    pipeline: bool = True  # vLLM can spread its layers over stages
+    encoder_tokens: int = 0  # of an item that one batch has to hold (encoder-decoder models)
     needs_remote_code: bool = False
     serving: ServingFacts = field(default_factory=ServingFacts)
     assumptions: tuple[Assumption, ...] = ()
@@ -257,6 +282,11 @@ class ModelFacts:
     def is_hybrid(self) -> bool:
         """Attention beside recurrent layers: vLLM aligns their pages."""
         return len({s.kind is KVCacheSpecKind.MAMBA for s in self.cache_specs}) == 2
+
+    @property
+    def encoder_decoder(self) -> bool:
+        """Its decoder attends to an encoder's states as well."""
+        return any(s.kind is KVCacheSpecKind.CROSS_ATTENTION for s in self.cache_specs)
 
     @property
     def multimodal(self) -> bool:

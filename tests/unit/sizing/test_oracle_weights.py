@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from oracle_rows import CONFIGS, ROWS
 
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.weights import weight_bytes
 from vllm_advisor.types.model import ModelFacts
@@ -72,7 +73,7 @@ def test_weights_of_the_fullest_rank(name: str) -> None:
     for row in of_one_model(name):
         key = row["key"]
         found = weight_bytes(
-            model,
+            served_model(model, row["engine_args"]),
             tensor_parallel_size=key["tp"],
             pipeline_parallel_size=key["pp"],
             expert_parallel_ranks=key["dp"] * key["pcp"],
