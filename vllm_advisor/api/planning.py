@@ -10,12 +10,14 @@ from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.plan import make_plan
+from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.knowledge.workloads import bundled_workload_path, load_workload, read_workload
 from vllm_advisor.render.plan_file import plan_dict
 from vllm_advisor.render.targets import render_plan
 from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.model import Runner
 from vllm_advisor.types.plan import Artifact, Plan
 from vllm_advisor.types.workload import Workload
 
@@ -69,6 +71,12 @@ def plan(
         asked = replace(asked, vllm_version=vllm_version, origins=origins)
     engine = load_engine(asked.vllm_version)
     model = find_model(asked.model)
+    if model.runner is Runner.POOLING or model.encoder_decoder:
+        raise NotModelledError(
+            f"plans are for decoders that generate; {model.architecture} is none",
+            where="model",
+            fix=f"vllm-advisor size {asked.model} says what vLLM allocates for it",
+        )
     node = resolve_hardware(asked.hardware)
     overheads = load_overheads(engine.version_used or engine.version)
     return PlanReport(plan=make_plan(asked, model, node, engine, overheads), engine=engine)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import (
     Convert,
     ModelFacts,
@@ -19,6 +20,7 @@ from vllm_advisor.types.model import (
     WeightFacts,
     WeightKind,
 )
+from vllm_advisor.types.source import Assumption, Confidence
 
 _FP32 = 4
 _TYPES = ("LAST", "CLS", "MEAN", "ALL", "STEP")
@@ -60,9 +62,10 @@ def served_model(model: ModelFacts, args: dict[str, Any]) -> ModelFacts:
 
 
 def chunks_prefill(model: ModelFacts) -> bool:
-    """Whether long prompts may be read in parts (vllm/config/model.py#is_chunked_prefill_supported).
+    """Whether long prompts may be read in parts.
 
-    Prefix caching is on for models that pool under the same conditions.
+    Prefix caching is on for models that pool under the same conditions. Source:
+    vllm/config/model.py#is_chunked_prefill_supported.
     """
     if model.runner is Runner.GENERATE:
         return not model.encoder_decoder
@@ -133,4 +136,61 @@ def _weights(model: ModelFacts, convert: Convert) -> WeightFacts:
                 stages="last",
             )
         )
-    return replace(model.weights, components=tuple(parts))
+    # What is on disk may have the head or not: no size to hold these parts against.
+    known = model.weights.checkpoint_bytes if model.multimodal else None
+    return replace(model.weights, components=tuple(parts), checkpoint_bytes=known)
+
+
+def runner_notes(model: ModelFacts, settings: InstanceSettings) -> tuple[Assumption, ...]:
+    """What limits a model that is no plain decoder, and what is not exact about it."""
+    batched = settings.max_num_batched_tokens
+    if model.encoder_decoder:
+        kept, used = (-(-n // settings.block_size) for n in (batched, model.encoder_tokens))
+        if kept == used:
+            return ()
+        return (
+            Assumption(
+                id="cross-attention-blocks",
+                text="vLLM's figures count max_num_batched_tokens "
+                f"({batched:,}) encoder tokens for each request, {kept:,} blocks, where an item "
+                f"has {model.encoder_tokens:,}, {used:,} blocks: more requests run at once than "
+                "the concurrency it prints",
+                lowers_to=Confidence.HIGH,
+            ),
+        )
+    if model.runner is not Runner.POOLING:
+        return ()
+    notes = [
+        Assumption(
+            id="pooling-overheads",
+            text="it pools: no logits are computed; memory beside the weights is estimated as for "
+            "a model that generates, which takes more",
+        ),
+        Assumption(
+            id="pooling-length",
+            text="max_model_len is that of config.json; vLLM takes a smaller model_max_length of "
+            "tokenizer_config.json (absolute positions) or max_seq_length of "
+            "sentence_bert_config.json where the model has these files",
+        ),
+    ]
+    if not model.cache_specs:
+        notes.append(
+            Assumption(
+                id="nothing-cached",
+                text="every token sees every other, so vLLM allocates no KV cache (one block id) "
+                f"and limits a step by max_num_batched_tokens ({batched:,}) and max_num_seqs "
+                f"({settings.max_num_seqs:,}): memory holds weights and the activations of a step",
+                lowers_to=Confidence.HIGH,
+            )
+        )
+    elif not chunks_prefill(model):
+        notes.append(
+            Assumption(
+                id="pooling-whole-prompts",
+                text=f"pooling by {model.pooling_type} needs the whole prompt in one step: chunked "
+                "prefill and prefix caching are off, and max_num_batched_tokens is at least "
+                "max_model_len",
+                lowers_to=Confidence.HIGH,
+            )
+        )
+    return tuple(notes)

@@ -69,6 +69,7 @@ class Head(StrEnum):
     TOKENS = "tokens"  # a classifier of tokens, with a bias
     DENSE = "dense"  # a square layer before the classifier
     REWARD = "reward"  # the same, cut by tensor parallelism
+    VALUE = "value"  # one value of each token, with a bias
     MODERN_BERT = "modern_bert"
     MASKED_LM = "masked_lm"
 

@@ -84,6 +84,8 @@ def model_facts(
         )
     head_dim = _head_dim(architecture, text)
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
+    if checkpoint_bytes is not None and _stored_dtype(config, text) == "float32":
+        checkpoint_bytes = -(-checkpoint_bytes // 2)  # loaded in 16 bits
     bidirectional = architecture is not None and not _causal(architecture, config, text)
     if bidirectional:
         specs = ((),) * len(specs)

@@ -140,8 +140,7 @@ def size_instance(
         blocks = max(blocks, settings.max_num_seqs)  # one state each
     needed = blocks * capacity.bytes_per_block
     if not capacity.groups and budget is not None:
-        # vLLM profiles nothing and keeps no share: what the GPU has beyond is there as well.
-        available += int(budget.total.value) - int(budget.requested.value)
+        available = int(budget.total.value) - int(budget.requested.value)  # all that is left
     return InstanceFigures(
         budget=budget,
         capacity=capacity,
