@@ -14,7 +14,8 @@ from vllm_advisor.knowledge.quantization import (
     quantization_config,
     quantization_facts,
 )
-from vllm_advisor.knowledge.text_config import text_part, usual_keys
+from vllm_advisor.knowledge.text_config import served_part, text_part, usual_keys
+from vllm_advisor.knowledge.wrappers import text_class
 from vllm_advisor.types.model import (
     ModelFacts,
     QuantizationFacts,
@@ -68,8 +69,9 @@ def model_facts(
         NotModelledError: the architecture caches in a way that is not modelled.
     """
     name = str((config.get("architectures") or ["?"])[0])
+    config = served_part(config)
     text, text_key = text_part(config)
-    architecture, runner, convert = find_adapted(name, text)
+    architecture, runner, convert = find_adapted(text_class(name, text), text)
     text = usual_keys(architecture, text)
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
     if recurrent_only:
@@ -140,7 +142,7 @@ def model_facts(
         and (architecture.layers.pattern == "mla" or architecture.layers.latent),
         attention_sinks=architecture is not None and architecture.attention_sinks,
         block_outermost=architecture is not None and architecture.block_outermost,
-        prefix_lm=_prefix_lm(architecture, text),
+        prefix_lm=_prefix_lm(architecture, text) or config.get("model_type") == "paligemma",
         item_tokens=architecture.item_tokens if architecture else 0,
         float16=architecture is None or architecture.float16,
         kv_sharing=architecture is not None

@@ -8,8 +8,9 @@ from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture
 from vllm_advisor.knowledge.pooling import head_parts
 from vllm_advisor.knowledge.quantized_modules import quantized_components
-from vllm_advisor.knowledge.vision_weights import vision_components
+from vllm_advisor.knowledge.towers import tower_components
 from vllm_advisor.knowledge.weights import weight_components
+from vllm_advisor.knowledge.wrappers import tied_by_class
 from vllm_advisor.types.model import QuantizationFacts, WeightComponent, WeightKind
 from vllm_advisor.types.source import Assumption, Confidence
 
@@ -54,11 +55,9 @@ def model_weights(
     Raises:
         NotModelledError: neither the layout nor the size of the weights is known.
     """
-    tied = text.get("tie_word_embeddings", config.get("tie_word_embeddings"))
-    if tied is None:
-        tied = architecture.tie_word_embeddings if architecture else False
+    tied = _tied(architecture, config, text)
     try:
-        parts = _text_components(architecture, text, head_dim, tied=bool(tied))
+        parts = _text_components(architecture, text, head_dim, tied=tied)
         parts = quantized_components(parts, quantization_config, quantization)
     except NotModelledError as error:
         if checkpoint_bytes is None:
@@ -71,13 +70,30 @@ def model_weights(
     if architecture is not None and architecture.weights_unchecked:
         notes = (_UNCHECKED,)
     # A known size says more of a tower than the defaults of a config that leaves it out.
-    told = checkpoint_bytes is None or bool(config.get("vision_config"))
-    tower = vision_components(config) if told else None
+    given = bool(config.get("vision_config") or config.get("audio_config"))
+    told = checkpoint_bytes is None or given
+    tower = tower_components(config, text) if told else None
     if architecture is not None and architecture.layers.pattern == "encoder_decoder":
         tower = ()  # counted with the decoder
     if tower is None and checkpoint_bytes is None:
         notes = (*notes, _ENCODERS)
     return parts + (tower or ()), notes
+
+
+def _tied(architecture: Architecture | None, config: dict[str, Any], text: dict[str, Any]) -> bool:
+    """Whether the output head is the embedding.
+
+    Beside towers, what config.json or its class says of the whole wins over what the text model's
+    part says (vllm/config/vllm.py#with_hf_config).
+    """
+    whole = config.get("tie_word_embeddings")
+    if whole is None:
+        whole = tied_by_class(str((config.get("architectures") or ("",))[0]))
+    own = text.get("tie_word_embeddings")
+    for said in (whole, own):
+        if said is not None:
+            return bool(said)
+    return architecture.tie_word_embeddings if architecture else False
 
 
 def _text_components(

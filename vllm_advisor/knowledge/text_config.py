@@ -22,6 +22,12 @@ _LENGTHS = (
 )
 
 
+def served_part(config: dict[str, Any]) -> dict[str, Any]:
+    """What vLLM serves of config.json: of models that also speak, the part that thinks."""
+    thinker = config.get("thinker_config")
+    return {**config, **thinker} if isinstance(thinker, dict) else config
+
+
 def text_part(config: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
     """The text model's part of config.json, and the key it stands under (``None``: no key)."""
     for key in _PARTS:
