@@ -8,6 +8,7 @@ from typing import Any
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.architectures import CACHE_KEYS, Architecture, Layers
 from vllm_advisor.knowledge.layer_kinds import ATTENTION, RECURRENT, hybrid_kinds
+from vllm_advisor.knowledge.pooling import GENERATING
 from vllm_advisor.knowledge.recurrent_layers import recurrent_state
 from vllm_advisor.knowledge.sparse_layers import (
     deepseek_v4_layers,
@@ -46,6 +47,13 @@ def kv_cache_layers(
     _refuse_unexplained(name, architecture, config)
     count = int(config["num_hidden_layers"])
     if architecture is None:
+        if not name.endswith(GENERATING):
+            raise NotModelledError(
+                f"{name} is not known: whether its tokens see each other, and so whether vLLM "
+                "caches anything for it, is missing",
+                where="config.json",
+                fix="take the figures from vLLM's start-up log for this model",
+            )
         note = Assumption(
             id="architecture-not-known",
             text=f"{name} is not a known architecture; its config has only standard keys, so every "

@@ -13,7 +13,7 @@ from vllm_advisor.knowledge.architectures import Architecture, Head, find_archit
 from vllm_advisor.knowledge.weight_parts import plain
 from vllm_advisor.types.model import Convert, Runner, Shard, WeightComponent, WeightKind
 
-_GENERATING = ("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel")
+GENERATING = ("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel")
 _POOLING = (
     ("ForTextEncoding", Convert.EMBED),
     ("EmbeddingModel", Convert.EMBED),
@@ -50,7 +50,7 @@ def find_adapted(name: str, config: dict[str, Any]) -> tuple[Architecture | None
     for suffix, convert in _POOLING:
         if not name.endswith(suffix):
             continue
-        for generating in _GENERATING:
+        for generating in GENERATING:
             found = find_architecture(name.removesuffix(suffix) + generating, config)
             if found is not None:
                 return found, Runner.POOLING, convert

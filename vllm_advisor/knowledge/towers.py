@@ -19,6 +19,7 @@ _PARTS = {
     "encoder_config": "audio",
 }
 _HEADS = ("num_attention_heads", "num_heads", "vt_num_attention_heads", "encoder_attention_heads")
+_OMNI: dict[str, Tower] = {"audio": audio.qwen25_omni_audio, "vision": vision.qwen25_vl}
 # By class, where the tower's own type does not say what leads from it to the text model.
 _OF_CLASS: dict[str, dict[str, Tower]] = {
     "AudioFlamingo3ForConditionalGeneration": {"audio": audio.audio_flamingo},
@@ -38,10 +39,8 @@ _OF_CLASS: dict[str, dict[str, Tower]] = {
     "SmolVLMForConditionalGeneration": {"vision": vision.idefics3},
     "Qwen2AudioForConditionalGeneration": {"audio": audio.qwen2_audio},
     "Qwen2VLForConditionalGeneration": {"vision": vision.qwen2_vl},
-    "Qwen2_5OmniForConditionalGeneration": (
-        _omni := {"audio": audio.qwen25_omni_audio, "vision": vision.qwen25_vl}
-    ),
-    "Qwen2_5OmniModel": _omni,
+    "Qwen2_5OmniForConditionalGeneration": _OMNI,
+    "Qwen2_5OmniModel": _OMNI,
     "Qwen2_5_VLForConditionalGeneration": {"vision": vision.qwen25_vl},
     "Qwen3ASRForConditionalGeneration": {"audio": audio.qwen3_omni_audio},
     "Qwen3OmniMoeForConditionalGeneration": {
