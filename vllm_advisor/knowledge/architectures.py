@@ -283,9 +283,9 @@ def find_architecture(name: str, config: dict[str, Any] | None = None) -> Archit
         if any((config or {}).get(key) != value for key, value in variant.when.items()):
             continue
         if variant.refuse:
-            said = ", ".join(f"{key} {value}" for key, value in variant.when.items())
+            said = " and ".join(f"{key} {value}" for key, value in variant.when.items())
             raise NotModelledError(
-                f"{name} with {said} is not modelled: {variant.refuse}",
+                f"{name}{' with ' if said else ''}{said} is not modelled: {variant.refuse}",
                 where="config.json",
                 fix="take the figures from vLLM's start-up log for this model",
             )

@@ -126,6 +126,7 @@ def voxtral(audio: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
     hidden, inner, layers = _tower(audio)
     split, whole = whisper_encoder(hidden, inner, layers, audio)
     stacked = hidden * int(audio.get("downsample_factor") or 4)
+    whole += int(audio["max_source_positions"]) * hidden  # positions in FP32: twice the bytes
     return split, whole + stacked * text + text * text
 
 
