@@ -47,7 +47,7 @@ def served_model(model: ModelFacts, args: dict[str, Any]) -> ModelFacts:
                 where="--runner",
                 fix="--runner pooling, or leave it out",
             )
-        return model
+        return replace(model, runner=runner, convert=convert)
     dtype = model.dtype
     if model.stored_float32 and model.float16:
         dtype = "float16"
@@ -83,9 +83,25 @@ def _asked(model: ModelFacts, args: dict[str, Any]) -> tuple[Runner, Convert]:
             where="--runner",
             fix=f"--runner auto, {', '.join(Runner)}; --convert auto, {', '.join(Convert)}",
         )
+    adapts = convert not in ("auto", Convert.NONE)
+    if runner == Runner.GENERATE and adapts:
+        raise InfeasibleError(
+            f"--convert {convert} makes a model that pools, --runner generate asks for one that "
+            "generates: vLLM stops with an assertion",
+            where="--convert",
+            fix="leave --runner out",
+        )
+    if adapts and model.convert is not Convert.NONE and convert != model.convert:
+        raise NotModelledError(
+            f"{model.architecture} is served with --convert {model.convert}; what --convert "
+            f"{convert} makes of it is not modelled",
+            where="--convert",
+            fix="leave --convert out",
+        )
     if runner == "auto":
-        adapted = convert not in ("auto", Convert.NONE)
-        runner = Runner.POOLING if adapted else model.runner
+        runner = Runner.POOLING if adapts else model.runner
+    if runner == Runner.GENERATE:
+        return Runner.GENERATE, Convert.NONE
     if convert == "auto":
         convert = model.convert
         if runner == Runner.POOLING and model.generates and convert is Convert.NONE:
@@ -133,7 +149,7 @@ def _weights(model: ModelFacts, convert: Convert) -> WeightFacts:
                 shard=Shard.REPLICATED,
                 linear=False,
                 dtype_bytes=_FP32,
-                stages="last",
+                stages="every",
             )
         )
     # What is on disk may have the head or not: no size to hold these parts against.
