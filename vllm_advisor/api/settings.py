@@ -22,7 +22,6 @@ from vllm_advisor.types.model import ModelFacts, Runner
 from vllm_advisor.types.source import Assumption, Confidence
 
 _AUTO = ("auto", "-1", -1)
-_ADA = 89
 _DATA_CENTRE = 90  # compute capability taken when no GPU is named
 
 
@@ -93,7 +92,6 @@ def resolve_settings(
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
     _check_cache_dtype(cache_dtype, dtype)
-    _check_uncached(model, accelerator, cache_dtype)
     backend, block, sparse_format = _attention(
         model, accelerator, (cache_dtype, dtype), args, notes
     )
@@ -263,19 +261,6 @@ def _attention(
             )
         )
     return backend, int(block), choice.sparse_format
-
-
-def _check_uncached(model: ModelFacts, accelerator: Accelerator | None, cache_dtype: str) -> None:
-    """A dtype for a cache that there is not is looked at all the same (v1/attention/backends)."""
-    if not model.bidirectional or cache_dtype == "auto":
-        return
-    if accelerator is not None and accelerator.capability < _ADA and "fp8" in cache_dtype:
-        raise InfeasibleError(
-            "FP8 KV cache is not supported by the Triton attention backend on "
-            f"{accelerator.name}; native FP8 (fp8e4nv) requires SM89+.",
-            where="--kv-cache-dtype",
-            fix="leave --kv-cache-dtype out: this model caches nothing",
-        )
 
 
 def _check_encoder(model: ModelFacts, batched: int) -> None:

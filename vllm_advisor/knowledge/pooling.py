@@ -85,10 +85,10 @@ def head_parts(head: Head, config: dict[str, Any], hidden: int, rows: int) -> li
         Head.MASKED_LM: square + 3 * hidden + rows * (hidden + 1),
     }.get(head, 0)
     width = _HEAD_BYTES.get(str(config.get("head_dtype") or "float32"), 4)
-    parts = [plain("head", params, stages="last")]
+    parts = [plain("head", params, stages="every")]
     split = {Head.REWARD: square + hidden + number * hidden, Head.VALUE: hidden}.get(head)
     if split:
-        parts.append(plain("head_split", split, shard=Shard.SPLIT, stages="last"))
+        parts.append(plain("head_split", split, shard=Shard.SPLIT, stages="every"))
     size = None if head is Head.MASKED_LM else width
     parts = [part for part in parts if part.params]
     return [replace(part, kind=WeightKind.OTHER, dtype_bytes=size) for part in parts]

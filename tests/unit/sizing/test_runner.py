@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vllm_advisor import size
+from vllm_advisor import check, size
 from vllm_advisor.api.planning import plan
 from vllm_advisor.api.runner import chunks_prefill, served_model
 from vllm_advisor.api.sizing import SizeReport
@@ -219,3 +219,9 @@ def test_plans_are_for_decoders_that_generate(tmp_path: Path) -> None:
 )
 def test_the_shortest_length_holds(lengths: dict[str, int]) -> None:
     assert usual_keys(None, lengths)["max_position_embeddings"] == min(lengths.values())
+
+
+def test_check_finds_nothing_wrong_with_a_model_that_caches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BERT), encoding="utf-8")
+    report = check(["vllm", "serve", str(tmp_path)], gpu="l4").to_dict()
+    assert report["findings"] == []
