@@ -117,6 +117,19 @@ def test_keys_that_a_family_calls_otherwise() -> None:
     assert gpt2.weights.total_params == 2 * layer + (640 + 128) * 64 + 2 * 64
 
 
+def test_bloom_has_as_many_parameters_as_published() -> None:
+    bloom = facts(
+        {
+            "architectures": ["BloomForCausalLM"],
+            "hidden_size": 4096,
+            "n_layer": 30,
+            "num_attention_heads": 32,
+            "vocab_size": 250880,
+        }
+    )
+    assert bloom.weights.total_params == 7_069_016_064  # bigscience/bloom-7b1
+
+
 @pytest.mark.parametrize(("new", "heads"), [(False, 1), (True, 8)])
 def test_a_variant_of_a_family(new: bool, heads: int) -> None:
     falcon = facts(
