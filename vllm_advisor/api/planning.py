@@ -17,8 +17,8 @@ from vllm_advisor.knowledge.workloads import bundled_workload_path, load_workloa
 from vllm_advisor.render.plan_file import plan_dict
 from vllm_advisor.render.targets import render_plan
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.model import Runner
 from vllm_advisor.types.plan import Artifact, Plan
+from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.workload import Workload
 
 

@@ -11,15 +11,9 @@ from typing import Any
 
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.sizing.settings import InstanceSettings
-from vllm_advisor.types.model import (
-    Convert,
-    ModelFacts,
-    Runner,
-    Shard,
-    WeightComponent,
-    WeightFacts,
-    WeightKind,
-)
+from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.model import ModelFacts, Shard, WeightComponent, WeightFacts, WeightKind
+from vllm_advisor.types.runner import Convert, Runner
 from vllm_advisor.types.source import Assumption, Confidence
 
 _FP32 = 4
@@ -155,6 +149,36 @@ def _weights(model: ModelFacts, convert: Convert) -> WeightFacts:
     # What is on disk may have the head or not: no size to hold these parts against.
     known = model.weights.checkpoint_bytes if model.multimodal else None
     return replace(model.weights, components=tuple(parts), checkpoint_bytes=known)
+
+
+def check_encoder(model: ModelFacts, batched: int) -> None:
+    """vllm/v1/core/encoder_cache_manager.py#compute_mm_encoder_budget."""
+    if model.encoder_tokens > batched:
+        raise InfeasibleError(
+            f"Chunked MM input disabled but max_tokens_per_mm_item ({model.encoder_tokens}) is "
+            f"larger than max_num_batched_tokens ({batched}).",
+            where="--max-num-batched-tokens",
+            fix=f"--max-num-batched-tokens {model.encoder_tokens} or more",
+        )
+
+
+def async_scheduling(model: ModelFacts, engine: EngineFacts, args: dict[str, Any]) -> bool:
+    """Off by default for models that pool (vllm/config/vllm.py)."""
+    asked = args.get("async_scheduling", engine.async_scheduling)
+    if args.get("async_scheduling") is None and model.runner is Runner.POOLING:
+        return False
+    return asked is not False
+
+
+def prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
+    """On by default for generation by decoders with attention, and pooling of whole prefixes.
+
+    Source: vllm/config/model.py#is_prefix_caching_supported.
+    """
+    asked = args.get("enable_prefix_caching")
+    if asked is not None:
+        return bool(asked)
+    return model.num_attention_heads > 0 and chunks_prefill(model)
 
 
 def runner_notes(model: ModelFacts, settings: InstanceSettings) -> tuple[Assumption, ...]:

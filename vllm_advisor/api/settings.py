@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
-from vllm_advisor.api.runner import chunks_prefill
+from vllm_advisor.api.runner import async_scheduling, check_encoder, chunks_prefill, prefix_caching
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
@@ -18,7 +18,7 @@ from vllm_advisor.sizing.overrides import overridden_model
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts
-from vllm_advisor.types.model import ModelFacts, Runner
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
 
 _AUTO = ("auto", "-1", -1)
@@ -79,7 +79,7 @@ def resolve_settings(
             fix=f"--max-num-batched-tokens {length}"
             + (", or leave chunked prefill on" if chunks_prefill(model) else ""),
         )
-    _check_encoder(model, batched)
+    check_encoder(model, batched)
     if args.get("max_num_seqs") is None:
         sequences = min(sequences, batched)
     if sequences > batched:
@@ -113,12 +113,12 @@ def resolve_settings(
             quantization=_online_quantization(model, args),
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
             enforce_eager=bool(args.get("enforce_eager", False)),
-            prefix_caching=_prefix_caching(model, args),
+            prefix_caching=prefix_caching(model, args),
             capability=accelerator.capability if accelerator else _DATA_CENTRE,
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
             hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
-            async_scheduling=_async_scheduling(model, engine, args),
+            async_scheduling=async_scheduling(model, engine, args),
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=byte_count(args, "kv_cache_memory_bytes"),
@@ -261,36 +261,6 @@ def _attention(
             )
         )
     return backend, int(block), choice.sparse_format
-
-
-def _check_encoder(model: ModelFacts, batched: int) -> None:
-    """vllm/v1/core/encoder_cache_manager.py#compute_mm_encoder_budget."""
-    if model.encoder_tokens > batched:
-        raise InfeasibleError(
-            f"Chunked MM input disabled but max_tokens_per_mm_item ({model.encoder_tokens}) is "
-            f"larger than max_num_batched_tokens ({batched}).",
-            where="--max-num-batched-tokens",
-            fix=f"--max-num-batched-tokens {model.encoder_tokens} or more",
-        )
-
-
-def _async_scheduling(model: ModelFacts, engine: EngineFacts, args: dict[str, Any]) -> bool:
-    """Off by default for models that pool (vllm/config/vllm.py)."""
-    asked = args.get("async_scheduling", engine.async_scheduling)
-    if args.get("async_scheduling") is None and model.runner is Runner.POOLING:
-        return False
-    return asked is not False
-
-
-def _prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
-    """On by default for generation by decoders with attention, and pooling of whole prefixes.
-
-    Source: vllm/config/model.py#is_prefix_caching_supported.
-    """
-    asked = args.get("enable_prefix_caching")
-    if asked is not None:
-        return bool(asked)
-    return model.num_attention_heads > 0 and chunks_prefill(model)
 
 
 def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:

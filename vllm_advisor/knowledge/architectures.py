@@ -6,7 +6,6 @@ layer needs code (in ``kv_layers`` and ``weights``).
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import cache
 from typing import Any, Literal
 
@@ -15,7 +14,8 @@ from pydantic import BaseModel, ConfigDict
 from vllm_advisor import resources
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.profile_file import read_profile
-from vllm_advisor.types.model import KVCacheSpecKind, Runner, StateKind
+from vllm_advisor.types.model import KVCacheSpecKind, StateKind
+from vllm_advisor.types.runner import Head, Runner
 
 # Config keys that change what a layer caches. Each pattern consumes some; a key that is set and
 # not consumed means that the cache would be sized wrongly, so it is refused.
@@ -58,20 +58,6 @@ EXPERT_KEYS = (
     "moe_num_experts",
     "num_routed_experts",
 )
-
-
-class Head(StrEnum):
-    """What follows the last layer of a model that pools."""
-
-    LM = "lm"  # the output head of a generating model
-    NONE = "none"
-    SCORE = "score"
-    TOKENS = "tokens"  # a classifier of tokens, with a bias
-    DENSE = "dense"  # a square layer before the classifier
-    REWARD = "reward"  # the same, cut by tensor parallelism
-    VALUE = "value"  # one value of each token, with a bias
-    MODERN_BERT = "modern_bert"
-    MASKED_LM = "masked_lm"
 
 
 class _Profile(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError, UnknownFactError
-from vllm_advisor.knowledge.architectures import Architecture, Head
+from vllm_advisor.knowledge.architectures import Architecture
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
 from vllm_advisor.knowledge.pooling import find_adapted, labels
@@ -23,6 +23,7 @@ from vllm_advisor.types.model import (
     ServingFacts,
     WeightFacts,
 )
+from vllm_advisor.types.runner import Head
 from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 
 # A model without attention has no heads and no positions; vLLM then takes 2,048 tokens

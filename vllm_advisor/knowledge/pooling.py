@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.knowledge.architectures import Architecture, Head, find_architecture
+from vllm_advisor.knowledge.architectures import Architecture, find_architecture
 from vllm_advisor.knowledge.weight_parts import plain
-from vllm_advisor.types.model import Convert, Runner, Shard, WeightComponent, WeightKind
+from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
+from vllm_advisor.types.runner import Convert, Head, Runner
 
 GENERATING = ("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel")
 _POOLING = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.knowledge.architectures import Architecture, Head, Layers
+from vllm_advisor.knowledge.architectures import Architecture, Layers
 from vllm_advisor.knowledge.attention_weights import (
     Heads,
     block_indexers,
@@ -25,6 +25,7 @@ from vllm_advisor.knowledge.gemma_weights import gemma_heads, gemma_parts, inter
 from vllm_advisor.knowledge.hybrid_weights import hybrid_components
 from vllm_advisor.knowledge.weight_parts import flag, matrix, plain, vocab
 from vllm_advisor.types.model import WeightComponent, WeightKind
+from vllm_advisor.types.runner import Head
 
 # An unknown architecture with only standard keys: the plain decoder most models are.
 _PLAIN = Architecture(

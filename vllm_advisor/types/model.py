@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from vllm_advisor.types.runner import Convert, Runner
 from vllm_advisor.types.source import Assumption, Source
 
 
@@ -24,21 +25,6 @@ class KVCacheSpecKind(StrEnum):
     SLIDING_WINDOW_MLA = "sliding_window_mla"
     MAMBA = "mamba"
     CROSS_ATTENTION = "cross_attention"
-
-
-class Runner(StrEnum):
-    """``--runner``: what vLLM runs a model for."""
-
-    GENERATE = "generate"
-    POOLING = "pooling"
-
-
-class Convert(StrEnum):
-    """``--convert``: how a generating model becomes one that pools."""
-
-    NONE = "none"
-    EMBED = "embed"
-    CLASSIFY = "classify"
 
 
 class StateKind(StrEnum):

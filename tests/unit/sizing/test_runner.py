@@ -18,7 +18,8 @@ from vllm_advisor.errors import AdvisorError, InfeasibleError, InputError, NotMo
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.text_config import usual_keys
 from vllm_advisor.sizing.weights import weight_bytes
-from vllm_advisor.types.model import ModelFacts, Runner
+from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.source import Source, SourceKind
 
 HERE = Source(SourceKind.LOCAL, "config.json")
