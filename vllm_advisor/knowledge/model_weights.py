@@ -8,7 +8,7 @@ from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture
 from vllm_advisor.knowledge.pooling import head_parts
 from vllm_advisor.knowledge.quantized_modules import quantized_components
-from vllm_advisor.knowledge.towers import tower_components
+from vllm_advisor.knowledge.towers import tower_components, tower_names
 from vllm_advisor.knowledge.weights import weight_components
 from vllm_advisor.knowledge.wrappers import tied_by_class
 from vllm_advisor.types.model import QuantizationFacts, WeightComponent, WeightKind
@@ -21,12 +21,6 @@ _UNCHECKED = Assumption(
     id="weights-not-checked",
     text="vLLM has no model of this architecture to hold the weights computed from config.json "
     "against",
-    lowers_to=Confidence.LOW,
-)
-_ENCODERS = Assumption(
-    id="encoders-not-counted",
-    text="the weights of its vision or audio encoders are not known from config.json and not "
-    f"counted; {_FIX}",
     lowers_to=Confidence.LOW,
 )
 
@@ -76,8 +70,16 @@ def model_weights(
     if architecture is not None and architecture.layers.pattern == "encoder_decoder":
         tower = ()  # counted with the decoder
     if tower is None and checkpoint_bytes is None:
-        notes = (*notes, _ENCODERS)
+        notes = (*notes, _not_counted(config))
     return parts + (tower or ()), notes
+
+
+def _not_counted(config: dict[str, Any]) -> Assumption:
+    return Assumption(
+        id="encoders-not-counted",
+        text=f"weights of a vision or audio tower are not counted: {tower_names(config)}; {_FIX}",
+        lowers_to=Confidence.LOW,
+    )
 
 
 def _tied(architecture: Architecture | None, config: dict[str, Any], text: dict[str, Any]) -> bool:

@@ -18,6 +18,8 @@ _PARTS = {
     "audio_config": "audio",
     "encoder_config": "audio",
 }
+# Towers that some families describe in ways of their own.
+_OTHERS = ("audio_processor", "embd_layer", "mm_vision_tower", "speech_config", "visual")
 _HEADS = ("num_attention_heads", "num_heads", "vt_num_attention_heads", "encoder_attention_heads")
 _OMNI: dict[str, Tower] = {"audio": audio.qwen25_omni_audio, "vision": vision.qwen25_vl}
 # By class, where the tower's own type does not say what leads from it to the text model.
@@ -66,7 +68,9 @@ def tower_components(
     if not parts and config.get("model_type") == "llama4":
         parts = {"vision": {}}  # vLLM then builds the tower of transformers' defaults
     if not parts:
-        return None if name.endswith("ForConditionalGeneration") or name in _OF_CLASS else ()
+        told = any(config.get(key) for key in _OTHERS)
+        towered = name.endswith("ForConditionalGeneration") or name in _OF_CLASS
+        return None if told or towered else ()
     found: list[WeightComponent] = []
     if name in _ROW_ENDS:  # kept with the text model
         found.append(plain("image_newline", int(text["hidden_size"])))
@@ -88,6 +92,17 @@ def tower_components(
             replace(plain(f"{part}_whole", whole), kind=WeightKind.VISION),
         ]
     return tuple(part for part in found if part.params)
+
+
+def tower_names(config: dict[str, Any]) -> str:
+    """What config.json says of towers, for messages."""
+    found = [
+        f"{key} ({config[key].get('model_type') or 'no model_type'})"
+        for key in _PARTS
+        if isinstance(config.get(key), dict)
+    ]
+    found += [key for key in _OTHERS if config.get(key)]
+    return ", ".join(found) or "what its class builds beside the text model"
 
 
 def _tower(name: str, part: str, values: Any, config: dict[str, Any]) -> Tower | None:
