@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.settings import Resolved, resolve_settings
 from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE
 from vllm_advisor.knowledge.engines import load_engine
@@ -79,9 +80,9 @@ def facts(name: str) -> ModelFacts:
     )
 
 
-def resolved(row: dict[str, Any]) -> tuple[ModelFacts, Resolved]:
-    """The row's model and its settings with every default filled in."""
-    model = facts(row["model"])
+def resolved(row: dict[str, Any], loaded: ModelFacts | None = None) -> tuple[ModelFacts, Resolved]:
+    """The row's model (``loaded``, if it is known already) and its settings with every default."""
+    model = served_model(loaded or facts(row["model"]), row["engine_args"])
     found = resolve_settings(
         model,
         load_engine("0.33.0"),
@@ -153,8 +154,8 @@ def _run(run: dict[str, Any], found: Resolved, layout: CacheLayout) -> list[str]
             wrong.append(f"needed {ours:.2f} GiB, not {needed}")
         return wrong
     ours = (capacity.num_gpu_blocks, capacity.tokens)
-    if ours != (run["num_blocks"], run["tokens"]):
+    if ours != (run["num_blocks"], run["tokens"] or 0):
         return [f"blocks and tokens {ours}, not {run['num_blocks'], run['tokens']}"]
-    if not math.isclose(capacity.max_concurrency, run["concurrency"], rel_tol=1e-12):
+    if not math.isclose(capacity.max_concurrency, run["concurrency"] or 0, rel_tol=1e-12):
         return [f"concurrency {capacity.max_concurrency}, not {run['concurrency']}"]
     return []

@@ -18,7 +18,7 @@ def data_root() -> Path:
 
 
 def profiles(kind: str) -> Path:
-    """Folder of one kind of profile: ``gpus``, ``models``, ``engines`` or ``workloads``."""
+    """Folder of one kind of profile: ``gpus``, ``models``, ``engines``, ``multimodal``, ..."""
     return data_root() / "profiles" / kind
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from vllm_advisor.api.arguments import optional_integer
 from vllm_advisor.errors import InfeasibleError, InputError
-from vllm_advisor.types.model import ModelFacts
 
 
 def check_cache_dtype(cache_dtype: str, dtype: str) -> None:
@@ -23,17 +22,6 @@ def check_cache_dtype(cache_dtype: str, dtype: str) -> None:
             where="--kv-cache-dtype",
             fix="--kv-cache-dtype auto",
         )
-
-
-def prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
-    """On by default for generation, off for models without attention.
-
-    Source: vllm/config/model.py#is_prefix_caching_supported.
-    """
-    asked = args.get("enable_prefix_caching")
-    if asked is not None:
-        return bool(asked)
-    return model.num_attention_heads > 0
 
 
 def check_mamba_block_size(args: dict[str, Any], length: int, *, cached: bool) -> None:

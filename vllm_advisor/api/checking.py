@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.errors import AdvisorError, InputError, UnknownFactError
 from vllm_advisor.knowledge.engines import load_engine
@@ -193,6 +194,7 @@ def _subject(
     if model is not None and node is not None:
         args = command.engine_args.as_dict()
         try:
+            model = served_model(model, args)
             # Too long a context is the business of a rule, which knows the override.
             settings = resolve_settings(
                 model, engine, node.accelerator, args, allow_long=True

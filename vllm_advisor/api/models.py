@@ -11,7 +11,10 @@ from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.knowledge.eagle import EAGLE, EAGLE3, DraftFacts, eagle_facts
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.model_profiles import close_model_names, find_model_profile
-from vllm_advisor.types.model import ModelFacts, ServingFacts
+from vllm_advisor.types.model import (
+    ModelFacts,
+)
+from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.source import Assumption, Source, SourceKind
 
 if TYPE_CHECKING:

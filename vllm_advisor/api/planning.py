@@ -11,6 +11,7 @@ from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.plan import make_plan
+from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.environments import (
     make_environment,
@@ -25,6 +26,7 @@ from vllm_advisor.render.targets import render_plan
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Artifact, Plan
+from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.workload import Workload
 
 
@@ -82,6 +84,12 @@ def plan(
     surroundings = resolve_environment(asked.environment, environment_file, environment)
     engine = load_engine(asked.vllm_version)
     model = find_model(asked.model)
+    if model.runner is Runner.POOLING or model.encoder_decoder:
+        raise NotModelledError(
+            f"plans are for decoders that generate; {model.architecture} is none",
+            where="model",
+            fix=f"vllm-advisor size {asked.model} says what vLLM allocates for it",
+        )
     node = resolve_hardware(asked.hardware)
     overheads = load_overheads(engine.version_used or engine.version)
     made = make_plan(asked, model, node, engine, overheads)

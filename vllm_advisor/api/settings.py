@@ -16,12 +16,12 @@ from vllm_advisor.api.arguments import (
 from vllm_advisor.api.cache_arguments import (
     check_cache_dtype,
     check_mamba_block_size,
-    prefix_caching,
     skip_layers,
 )
 from vllm_advisor.api.expert_balancing import redundant_experts
 from vllm_advisor.api.kv_connectors import keeps_groups
 from vllm_advisor.api.offload_arguments import offload
+from vllm_advisor.api.runner import check_encoder, chunks_prefill, prefix_caching
 from vllm_advisor.api.speculation import async_scheduling, drafted_length, resolve_drafting
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, several_kinds
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
@@ -84,7 +84,8 @@ def resolve_settings(
     seen = overridden_model(model, overrides)
     length, auto = _length(seen, args, allow_long=allow_long)
     batched = tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
-    chunked = args.get("enable_chunked_prefill") is not False
+    asked = args.get("enable_chunked_prefill")
+    chunked = chunks_prefill(model) if asked is None else bool(asked)
     sequences = integer(args, "max_num_seqs", defaults.max_num_seqs)
     if args.get("max_num_batched_tokens") is None:
         if model.prefix_lm and not args.get("language_model_only"):
@@ -95,8 +96,10 @@ def resolve_settings(
             f"max_num_batched_tokens ({batched}) is smaller than max_model_len ({length}), and "
             "without chunked prefill a prompt has to fit in one batch.",
             where="--max-num-batched-tokens",
-            fix="leave chunked prefill on",
+            fix=f"--max-num-batched-tokens {length}"
+            + (", or leave chunked prefill on" if chunks_prefill(model) else ""),
         )
+    check_encoder(model, batched)
     if args.get("max_num_seqs") is None:
         sequences = min(sequences, batched)
     if sequences > batched:
@@ -156,7 +159,7 @@ def resolve_settings(
             tower_on_first_stage=engine.tower_on_first_stage,
             sparse_pcp_graphs=engine.sparse_pcp_graphs,
             hybrid_manager=keeps_groups(engine, args, grouped=several_kinds(model)),
-            async_scheduling=async_scheduling(engine, drafting, args),
+            async_scheduling=async_scheduling(model, engine, drafting, args),
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),
             kv_cache_memory_bytes=byte_count(args, "kv_cache_memory_bytes"),

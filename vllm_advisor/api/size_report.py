@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.sizing import size
 
 
@@ -37,7 +38,7 @@ def size_report(
         return data
     from vllm_advisor.api import size_extras  # noqa: PLC0415 - seldom asked for, slow to import
 
-    facts, length = find_model(model), report.settings.max_model_len
+    facts, length = served_model(find_model(model), engine_args), report.settings.max_model_len
     if training is not None:
         data["training"] = size_extras.training_rows(facts, *training)
         data["assumptions"].append(size_extras.TRAINING_NOTE)

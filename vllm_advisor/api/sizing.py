@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import runner_notes, served_model
 from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.api.start_memory import SHORT_AFTER_START, SHORT_AT_START, start_notes
 from vllm_advisor.errors import AdvisorError
@@ -119,7 +120,7 @@ def size(
         InfeasibleError: vLLM refuses the arguments.
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
-    facts = find_model(model)
+    facts = served_model(find_model(model), engine_args)
     engine = load_engine(vllm_version)
     accelerator = find_gpu(gpu) if isinstance(gpu, str) else gpu
     args = dict(engine_args)
@@ -144,6 +145,7 @@ def size(
     notes = (
         *figures.assumptions,
         *resolved.assumptions,
+        *runner_notes(facts, settings),
         *start_notes(facts, settings, figures.budget, accelerator, overheads),
     )
     if not engine.known:

@@ -20,6 +20,7 @@ from vllm_advisor.knowledge.eagle import EAGLE, EAGLE3
 from vllm_advisor.sizing.context_length import default_max_model_len
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
+from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.source import Assumption
 from vllm_advisor.types.speculation import Speculation
 
@@ -259,8 +260,12 @@ def drafted_length(
     return min(length, drafting.longest or length)
 
 
-def async_scheduling(engine: EngineFacts, drafting: Drafting | None, args: dict[str, Any]) -> bool:
-    """Whether batches overlap: not with every way to draft.
+def async_scheduling(
+    model: ModelFacts, engine: EngineFacts, drafting: Drafting | None, args: dict[str, Any]
+) -> bool:
+    """Whether batches overlap: not with every way to draft, nor by default for models that pool.
+
+    Source: vllm/config/vllm.py#VllmConfig.__post_init__.
 
     Raises:
         InfeasibleError: it is asked for all the same.
@@ -274,5 +279,7 @@ def async_scheduling(engine: EngineFacts, drafting: Drafting | None, args: dict[
                 where="--async-scheduling",
                 fix="leave --async-scheduling out",
             )
+        return False
+    if asked is None and model.runner is Runner.POOLING:
         return False
     return args.get("async_scheduling", engine.async_scheduling) is not False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError
-from vllm_advisor.knowledge.architectures import CACHE_KEYS
+from vllm_advisor.knowledge.config_keys import CACHE_KEYS
 from vllm_advisor.sizing.overrides import text_overrides
 from vllm_advisor.types.model import ModelFacts, WeightKind
 from vllm_advisor.types.source import Assumption, Confidence

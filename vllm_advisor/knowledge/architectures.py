@@ -8,53 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from vllm_advisor import resources
+from vllm_advisor.errors import NotModelledError
+from vllm_advisor.knowledge.config_keys import CACHE_KEYS
 from vllm_advisor.knowledge.profile_file import read_yaml, record
 from vllm_advisor.types.model import KVCacheSpecKind, StateKind
-
-# Config keys that change what a layer caches. Each pattern consumes some; a key that is set and
-# not consumed means that the cache would be sized wrongly, so it is refused.
-CACHE_KEYS = frozenset(
-    {
-        "attention_chunk_size",
-        "attn_layer_indices",
-        "attn_layer_period",
-        "block_configs",
-        "compress_ratios",
-        "conv_L_cache",
-        "cross_attention_layers",
-        "full_attention_interval",
-        "full_attn_idxs",
-        "global_head_dim",
-        "hybrid_override_pattern",
-        "index_topk",
-        "is_encoder_decoder",
-        "kv_lora_rank",
-        "layer_types",
-        "layers_block_type",
-        "linear_attn_config",
-        "linear_num_value_heads",
-        "mamba_d_state",
-        "mamba_num_heads",
-        "num_global_key_value_heads",
-        "num_kv_shared_layers",
-        "per_layer_config",
-        "sliding_window",
-        "sparse_attention_config",
-        "ssm_state_size",
-        "state_size",
-    }
-)
-
-EXPERT_KEYS = (
-    "num_experts",
-    "num_local_experts",
-    "n_routed_experts",
-    "moe_num_experts",
-    "num_routed_experts",
-)
+from vllm_advisor.types.runner import Head, Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +28,7 @@ class Layers:
     between. ``window_from_layer``: Qwen's ``use_sliding_window`` / ``max_window_layers``.
     ``mla``: one latent vector per token, with index keys where attention is sparse. ``hybrid``:
     attention beside recurrent layers, told apart by ``kinds``. ``deepseek_v4``: compressed layers.
+    ``encoder``: nothing. ``encoder_decoder``: full attention and cross attention in each layer.
     """
 
     pattern: Literal[
@@ -76,6 +39,8 @@ class Layers:
         "mla",
         "hybrid",
         "deepseek_v4",
+        "encoder",
+        "encoder_decoder",
     ]
     full_every: int | None = None
     full_every_key: str | None = None
@@ -107,6 +72,8 @@ class Layers:
             "uniform": set(),
             "mla": {"kv_lora_rank", "index_topk", "layer_types"},
             "deepseek_v4": {"compress_ratios", "index_topk", "sliding_window"},
+            "encoder": set(CACHE_KEYS),
+            "encoder_decoder": {"is_encoder_decoder"},
             "hybrid": set(CACHE_KEYS - {"sliding_window", "num_kv_shared_layers", "index_topk"}),
         }
         explained = keys.get(self.pattern, {self.window_key, "layer_types"})
@@ -202,6 +169,7 @@ class Architecture:
     qkv_bias: bool | str = False
     output_bias: bool | str = False
     mlp_bias: bool | str = "mlp_bias"
+    down_bias: bool = False  # of the MLP's last projection alone
     head_bias: bool | str = False  # of the output head
     # ``full_split``: over all heads, and each rank holds its heads' share.
     qk_norm: Literal["none", "head", "full", "full_split"] = "none"
@@ -212,6 +180,8 @@ class Architecture:
     float16: bool = True  # False: vLLM refuses it for numerical instability
     block_outermost: bool = False
     gated_mlp: bool = True
+    whole_mlp: bool = False  # every rank holds all of it
+    activation_params: int = 0  # of the MLP's activation
     norms_per_layer: int = 2
     norm_params: int = 1  # vectors per norm: 2 with a bias
     tie_word_embeddings: bool = False  # when the config does not say
@@ -220,8 +190,15 @@ class Architecture:
     # Parts of one family only, in code: knowledge/gemma_weights.py.
     family: Literal["gemma3n", "gemma4"] | None = None
     moe: Moe | None = None
-    # Hybrid models: what config.json leaves out, as transformers fills it in.
+    # What config.json leaves out, as transformers fills it in.
     defaults: dict[str, Any] = field(default_factory=dict)
+    # Keys that this family calls otherwise than most: {usual name: its name}; a dot goes inside.
+    keys: dict[str, str] = field(default_factory=dict)
+    mlp_ratio: int | None = None  # intermediate size over hidden size, where no key says it
+    positions: int | None = None  # learned ones: a table of so many rows beyond the longest
+    split_positions: bool = False  # tensor parallelism cuts it
+    token_types: bool = False  # a table of token types
+    embedding_norm: bool = False  # a norm follows the embedding
     mixer: Mixer = Mixer()
     feed_forward: Literal["every", "named", "none", "shared_blocks"] = "every"
     query_gate: bool | str = False  # q_proj makes a gate as wide as the queries
@@ -231,17 +208,75 @@ class Architecture:
     ties: Literal["config", "never", "always"] = "config"  # whatever the config says
     attention_module: str = "self_attn"
     mtp: Mtp | None = None
+    pipeline: bool = True  # False: vLLM refuses pipeline parallelism
+    # Models that pool: attention that sees every token, how a sequence is pooled, what follows.
+    runner: Runner = Runner.GENERATE
+    causal: bool | str = True  # or the key that decides; without it, it is
+    pooling: Literal["LAST", "CLS", "MEAN", "STEP"] = "LAST"
+    head: Head = Head.LM
+    final_norm: bool = True
+    first_norm: bool = True  # False: the first layer's attention has none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    """What a config that says all of ``when`` changes, or why it is not understood.
+
+    A key that the config leaves out counts as ``None``.
+    """
+
+    when: dict[str, Any]
+    change: dict[str, Any] = field(default_factory=dict)
+    refuse: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """What a file sets for one architecture, before a config chooses among its variants."""
+
+    fields: dict[str, Any]
+    variants: tuple[_Variant, ...]
+    path: Path
+
+
+def find_architecture(name: str, config: dict[str, Any] | None = None) -> Architecture | None:
+    """The layout of an architecture by its Hugging Face class name, or ``None`` if unknown.
+
+    Args:
+        name: the class name.
+        config: the text model's part of config.json, which may choose a variant.
+
+    Raises:
+        NotModelledError: the config asks for a variant that is not understood.
+    """
+    family = _read(name)
+    if family is None:
+        return None
+    fields = family.fields
+    for variant in family.variants if config else ():
+        if any((config or {}).get(key) != value for key, value in variant.when.items()):
+            continue
+        if variant.refuse:
+            said = " and ".join(f"{key} {value}" for key, value in variant.when.items())
+            raise NotModelledError(
+                f"{name}{' with ' if said else ''}{said} is not modelled: {variant.refuse}",
+                where="config.json",
+                fix="take the figures from vLLM's start-up log for this model",
+            )
+        fields = {**fields, **variant.change}
+    return record(Architecture, fields, family.path)
 
 
 @cache
-def find_architecture(name: str) -> Architecture | None:
-    """The layout of an architecture by its Hugging Face class name, or ``None`` if unknown."""
+def _read(name: str) -> _Family | None:
     for path in sorted(resources.profiles("architectures").glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
         if name not in text:
             continue
-        family = read_yaml(path)
-        names, overrides = family.pop("architectures"), family.pop("overrides", {})
+        content = read_yaml(path)
+        names, overrides = content.pop("architectures"), content.pop("overrides", {})
+        variants = tuple(record(_Variant, v, path) for v in content.pop("variants", ()))
         if name in names:
-            return record(Architecture, {**family, **overrides.get(name, {})}, path)
+            fields = {**content, **overrides.get(name, {})}
+            return _Family(fields=fields, variants=variants, path=path)
     return None

@@ -70,6 +70,7 @@ def model_traits(model: ModelFacts, *, text_only: bool = False) -> frozenset[str
         "sparse": any(s.sparse for s in model.cache_specs),
         "mla": model.uses_mla,
         "indexed": not model.uses_mla and any(s.content_bytes for s in model.cache_specs),
+        "encoder": model.bidirectional,
         "sinks": model.attention_sinks,
         "prefix_lm": prefix_lm,
         "prefix_lm_256": composite and max(heads) == 256,

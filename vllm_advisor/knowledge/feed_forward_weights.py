@@ -27,13 +27,23 @@ def dense_mlp(
     block = "feed_forward" if arch.moe and arch.moe.block == "feed_forward" else "mlp"
     names = tuple(f"{block}.{n}_proj" for n in ("gate", "up", "down")[-inputs - 1 :])
     count = inputs + 1
+    shard = Shard.REPLICATED if arch.whole_mlp else Shard.SPLIT
     parts = [
         matrix(
-            "mlp", WeightKind.MLP, intermediate, hidden, layers=layers, count=count, modules=names
+            "mlp",
+            WeightKind.MLP,
+            intermediate,
+            hidden,
+            layers=layers,
+            count=count,
+            shard=shard,
+            modules=names,
         )
     ]
+    if arch.down_bias:
+        parts.append(plain("mlp_down_bias", hidden, layers))
     if flag(arch.mlp_bias, config):
-        parts.append(plain("mlp_up_bias", inputs * intermediate, layers, shard=Shard.SPLIT))
+        parts.append(plain("mlp_up_bias", inputs * intermediate, layers, shard=shard))
         parts.append(plain("mlp_down_bias", hidden, layers))
     return parts
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError
-from vllm_advisor.knowledge.architectures import CACHE_KEYS, Architecture, Layers
+from vllm_advisor.knowledge.architectures import Architecture, Layers
+from vllm_advisor.knowledge.config_keys import CACHE_KEYS
 from vllm_advisor.knowledge.layer_kinds import ATTENTION, RECURRENT, hybrid_kinds
+from vllm_advisor.knowledge.pooling import GENERATING
 from vllm_advisor.knowledge.recurrent_layers import recurrent_state
 from vllm_advisor.knowledge.sparse_layers import (
     deepseek_v4_layers,
@@ -46,6 +48,13 @@ def kv_cache_layers(
     _refuse_unexplained(name, architecture, config)
     count = int(config["num_hidden_layers"])
     if architecture is None:
+        if not name.endswith(GENERATING):
+            raise NotModelledError(
+                f"{name} is not known: whether its tokens see each other, and so whether vLLM "
+                "caches anything for it, is missing",
+                where="config.json",
+                fix="take the figures from vLLM's start-up log for this model",
+            )
         note = Assumption(
             id="architecture-not-known",
             text=f"{name} is not a known architecture; its config has only standard keys, so every "
@@ -71,6 +80,8 @@ def _layers(
     layout = architecture.layers
     if layout.pattern == "deepseek_v4":
         return deepseek_v4_layers(config, count)
+    if layout.pattern == "encoder":
+        return ((),) * count
     if layout.pattern == "mla":
         latent = int(config["kv_lora_rank"]) + int(config["qk_rope_head_dim"])
         mla = KVCacheSpec(
@@ -80,6 +91,8 @@ def _layers(
     full = _full(config, head_dim)
     if layout.pattern == "hybrid":
         return _hybrid(name, layout, config, full)
+    if layout.pattern == "encoder_decoder":
+        return ((full, replace(full, kind=KVCacheSpecKind.CROSS_ATTENTION)),) * count
     window = config.get(layout.window_key)
     if not window or layout.pattern == "uniform":
         return ((full,),) * count

@@ -5,22 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError, UnknownFactError
-from vllm_advisor.knowledge.architectures import Architecture, find_architecture
+from vllm_advisor.knowledge.architectures import Architecture
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
 from vllm_advisor.knowledge.mtp import mtp_facts
+from vllm_advisor.knowledge.pooling import find_adapted, labels
 from vllm_advisor.knowledge.quantization import (
     declared_cache_dtype,
     quantization_config,
     quantization_facts,
 )
+from vllm_advisor.knowledge.text_config import served_part, text_part, usual_keys
+from vllm_advisor.knowledge.wrappers import text_class
 from vllm_advisor.types.model import (
     ModelFacts,
     QuantizationFacts,
     RopeFacts,
-    ServingFacts,
     WeightFacts,
 )
+from vllm_advisor.types.runner import Head
+from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 
 # A model without attention has no heads and no positions; vLLM then takes 2,048 tokens
@@ -37,7 +41,7 @@ _REQUIRED = (
 _MODALITY_KEYS = {
     "image": ("vision_config", "vision_tower", "visual", "image_token"),
     "video": ("video_token",),
-    "audio": ("audio_config",),
+    "audio": ("audio_config", "audio_token", "speech_config"),
 }
 
 
@@ -67,9 +71,10 @@ def model_facts(
         NotModelledError: the architecture caches in a way that is not modelled.
     """
     name = str((config.get("architectures") or ["?"])[0])
-    text_key = "text_config" if isinstance(config.get("text_config"), dict) else None
-    text = _with_layer_count(config["text_config"] if text_key else config)
-    architecture = find_architecture(name)
+    config = served_part(config)
+    text, text_key = text_part(config)
+    architecture, runner, convert = find_adapted(text_class(name, text), text)
+    text = usual_keys(architecture, text)
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
     if recurrent_only:
         text = {**_WITHOUT_ATTENTION, **text}
@@ -83,6 +88,11 @@ def model_facts(
         )
     head_dim = _head_dim(architecture, text)
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
+    if checkpoint_bytes is not None and _stored_dtype(config, text) == "float32":
+        checkpoint_bytes = -(-checkpoint_bytes // 2)  # loaded in 16 bits
+    bidirectional = architecture is not None and not _causal(architecture, config, text)
+    if bidirectional:
+        specs = ((),) * len(specs)
     dtype, dtype_notes = _dtype(config, text)
     quantization, quant_notes = _quantization(config, hf_quant_config, checkpoint_bytes)
     quantized = quantization_config(config, hf_quant_config)
@@ -115,10 +125,7 @@ def model_facts(
         num_key_value_heads=int(text.get("num_key_value_heads") or text["num_attention_heads"]),
         head_dim=head_dim,
         vocab_size=int(text["vocab_size"]),
-        # vllm/transformers_utils/model_arch_config_convertor.py: Cohere's key wins.
-        max_position_embeddings=int(
-            text.get("model_max_length") or text["max_position_embeddings"]
-        ),
+        max_position_embeddings=int(text["max_position_embeddings"]),
         dtype=dtype,
         kv_cache=specs,
         weights=WeightFacts(
@@ -138,7 +145,7 @@ def model_facts(
         and (architecture.layers.pattern == "mla" or architecture.layers.latent),
         attention_sinks=architecture is not None and architecture.attention_sinks,
         block_outermost=architecture is not None and architecture.block_outermost,
-        prefix_lm=_prefix_lm(architecture, text),
+        prefix_lm=_prefix_lm(architecture, text) or config.get("model_type") == "paligemma",
         item_tokens=architecture.item_tokens if architecture else 0,
         float16=architecture is None or architecture.float16,
         kv_sharing=architecture is not None
@@ -153,23 +160,32 @@ def model_facts(
         ),
         modalities=_modalities(config),
         text_config_key=text_key,
+        runner=runner,
+        convert=convert,
+        generates=architecture is None or architecture.head is Head.LM,
+        pooling_type=architecture.pooling if architecture else "LAST",
+        bidirectional=bidirectional,
+        num_labels=labels(config),
+        stored_float32=_stored_dtype(config, text) == "float32",
+        pipeline=architecture is None or architecture.pipeline,
+        encoder_tokens=int(text.get("max_source_positions") or 0)
+        if architecture is not None and architecture.layers.pattern == "encoder_decoder"
+        else 0,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),
         serving=serving or ServingFacts(),
         assumptions=notes,
     )
 
 
+def _causal(architecture: Architecture, config: dict[str, Any], text: dict[str, Any]) -> bool:
+    if isinstance(architecture.causal, bool):
+        return architecture.causal
+    return text.get(architecture.causal, config.get(architecture.causal)) is not False
+
+
 def _widest(sizes: Any) -> int:
     """One size for all layers, or the largest of a list."""
     return int(max(sizes) if isinstance(sizes, list) else sizes)
-
-
-def _with_layer_count(text: dict[str, Any]) -> dict[str, Any]:
-    """Nemotron-H's later configs say the number of layers by naming each of them."""
-    named = text.get("layers_block_type") or text.get("hybrid_override_pattern")
-    if text.get("num_hidden_layers") or not named:
-        return text
-    return {**text, "num_hidden_layers": len(named)}
 
 
 def _prefix_lm(architecture: Architecture | None, text: dict[str, Any]) -> bool:
@@ -197,14 +213,20 @@ def _head_dim(architecture: Architecture | None, text: dict[str, Any]) -> int:
 
 
 def _dtype(config: dict[str, Any], text: dict[str, Any]) -> tuple[str, tuple[Assumption, ...]]:
+    name = _stored_dtype(config, text)
+    if name:
+        # --dtype auto loads FP32 checkpoints in 16 bits (vllm/config/model.py#_get_and_verify)
+        return ("bfloat16" if name == "float32" else name), ()
+    note = Assumption(id="dtype-bfloat16", text="config.json names no dtype; taken for bfloat16")
+    return "bfloat16", (note,)
+
+
+def _stored_dtype(config: dict[str, Any], text: dict[str, Any]) -> str:
     for part in (config, text):
         value = part.get("dtype") or part.get("torch_dtype")
         if value:
-            name = str(value).removeprefix("torch.")
-            # --dtype auto loads FP32 checkpoints in 16 bits (vllm/config/model.py#_get_and_verify)
-            return ("bfloat16" if name == "float32" else name), ()
-    note = Assumption(id="dtype-bfloat16", text="config.json names no dtype; taken for bfloat16")
-    return "bfloat16", (note,)
+            return str(value).removeprefix("torch.")
+    return ""
 
 
 def _quantization(

@@ -14,7 +14,7 @@ from typing import Any
 
 from vllm_advisor import resources
 from vllm_advisor.knowledge.profile_file import profile_names, read_profile
-from vllm_advisor.types.model import ServingFacts, ServingVariant
+from vllm_advisor.types.serving import ServingFacts, ServingVariant
 from vllm_advisor.types.source import Source, SourceKind
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError
-from vllm_advisor.knowledge.architectures import EXPERT_KEYS, Architecture
+from vllm_advisor.knowledge.architectures import Architecture
+from vllm_advisor.knowledge.config_keys import EXPERT_KEYS
+from vllm_advisor.knowledge.pooling import head_parts
 from vllm_advisor.knowledge.quantized_modules import quantized_components
-from vllm_advisor.knowledge.vision_weights import vision_components
+from vllm_advisor.knowledge.towers import tower_components, tower_names
 from vllm_advisor.knowledge.weights import weight_components
+from vllm_advisor.knowledge.wrappers import tied_by_class
 from vllm_advisor.types.model import QuantizationFacts, WeightComponent, WeightKind
 from vllm_advisor.types.source import Assumption, Confidence
 
@@ -19,12 +22,6 @@ _UNCHECKED = Assumption(
     id="weights-not-checked",
     text="vLLM has no model of this architecture to hold the weights computed from config.json "
     "against",
-    lowers_to=Confidence.LOW,
-)
-_ENCODERS = Assumption(
-    id="encoders-not-counted",
-    text="the weights of its vision or audio encoders are not known from config.json and not "
-    f"counted; {_FIX}",
     lowers_to=Confidence.LOW,
 )
 
@@ -53,25 +50,53 @@ def model_weights(
     Raises:
         NotModelledError: neither the layout nor the size of the weights is known.
     """
-    tied = text.get("tie_word_embeddings", config.get("tie_word_embeddings"))
-    if tied is None:
-        tied = architecture.tie_word_embeddings if architecture else False
+    tied = _tied(architecture, config, text)
     try:
-        parts = _text_components(architecture, text, head_dim, tied=bool(tied))
+        parts = _text_components(architecture, text, head_dim, tied=tied)
         parts = quantized_components(parts, quantization_config, quantization)
     except NotModelledError as error:
         if checkpoint_bytes is None:
             raise
         return _by_size(text, checkpoint_bytes, error)
+    if architecture is not None:
+        rows, hidden = int(text["vocab_size"]), int(text["hidden_size"])
+        parts += tuple(head_parts(architecture.head, config, hidden, rows))
     notes: tuple[Assumption, ...] = ()
     if architecture is not None and architecture.weights_unchecked:
         notes = (_UNCHECKED,)
     # A known size says more of a tower than the defaults of a config that leaves it out.
-    told = checkpoint_bytes is None or bool(config.get("vision_config"))
-    tower = vision_components(config) if told else None
+    given = bool(config.get("vision_config") or config.get("audio_config"))
+    told = checkpoint_bytes is None or given
+    tower = tower_components(config, text) if told else None
+    if architecture is not None and architecture.layers.pattern == "encoder_decoder":
+        tower = ()  # counted with the decoder
     if tower is None and checkpoint_bytes is None:
-        notes = (*notes, _ENCODERS)
+        notes = (*notes, _not_counted(config))
     return parts + (tower or ()), notes
+
+
+def _not_counted(config: dict[str, Any]) -> Assumption:
+    return Assumption(
+        id="encoders-not-counted",
+        text=f"weights of a vision or audio tower are not counted: {tower_names(config)}; {_FIX}",
+        lowers_to=Confidence.LOW,
+    )
+
+
+def _tied(architecture: Architecture | None, config: dict[str, Any], text: dict[str, Any]) -> bool:
+    """Whether the output head is the embedding.
+
+    Beside towers, what config.json or its class says of the whole wins over what the text model's
+    part says (vllm/config/vllm.py#with_hf_config).
+    """
+    whole = config.get("tie_word_embeddings")
+    if whole is None:
+        whole = tied_by_class(str((config.get("architectures") or ("",))[0]))
+    own = text.get("tie_word_embeddings")
+    for said in (whole, own):
+        if said is not None:
+            return bool(said)
+    return architecture.tie_word_embeddings if architecture else False
 
 
 def _text_components(

@@ -7,66 +7,15 @@ mistral3.py, kimi_k25_vit.py, mllama4.py; vllm/models/minimax_m3/common/vision_t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.knowledge.weight_parts import plain
-from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
-
-# Parameters that TP cuts, those every rank holds, and a projector that TP always cuts.
-Sizes = tuple[int, ...]
-
-
-def vision_components(config: dict[str, Any]) -> tuple[WeightComponent, ...] | None:
-    """Parts of the vision tower; none for a text model, ``None`` where it is not known.
-
-    Args:
-        config: all of config.json.
-    """
-    vision, audio = config.get("vision_config"), config.get("audio_config")
-    text = config.get("text_config") or config
-    if vision is None and config.get("model_type") == "llama4" and not audio:
-        vision = {}  # vLLM then builds the tower of transformers' defaults
-    if not isinstance(vision, dict):
-        name = str((config.get("architectures") or ("",))[0])
-        return None if audio or name.endswith("ForConditionalGeneration") else ()
-    kind = str(vision.get("model_type") or config.get("model_type"))
-    tower = _TOWERS.get(kind) or _TOWERS.get(str(config.get("model_type")))
-    if tower is None or audio:
-        return None
-    try:
-        split, whole, *cut = tower(vision, int(text["hidden_size"]), config)
-    except (KeyError, TypeError):
-        return None
-    heads = _heads(vision)
-    parts = (
-        replace(
-            plain("vision_split", split, shard=Shard.SPLIT),
-            split_size=heads,
-            whole_by_data=tower in _BY_DATA,
-        ),
-        plain("vision_whole", whole),
-        replace(plain("vision_cut", sum(cut), shard=Shard.SPLIT), split_size=heads),
-    )
-    return tuple(replace(part, kind=WeightKind.VISION) for part in parts if part.params)
-
-
-def _heads(vision: dict[str, Any]) -> int:
-    keys = ("num_attention_heads", "num_heads", "vt_num_attention_heads")
-    return next((int(vision[key]) for key in keys if vision.get(key)), 0)
-
-
-def _encoder(layers: int, hidden: int, intermediate: int) -> Sizes:
-    """Pre-norm transformer layers with biases: two layer norms, attention, a classic MLP."""
-    column = 3 * hidden + intermediate
-    split = 4 * hidden * hidden + 2 * hidden * intermediate + column
-    return layers * split, layers * (2 * hidden + 2 * 2 * hidden)
+from vllm_advisor.knowledge.audio_weights import Sizes, encoder_layers
 
 
 def _siglip(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
     """SigLIP with Gemma 3's projector."""
     hidden, patch = int(vision["hidden_size"]), int(vision["patch_size"])
-    split, whole = _encoder(
+    split, whole = encoder_layers(
         int(vision["num_hidden_layers"]), hidden, int(vision["intermediate_size"])
     )
     positions = (int(vision["image_size"]) // patch) ** 2
@@ -88,7 +37,7 @@ def _gemma4(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
 def _qwen(vision: dict[str, Any], _: int, __: dict[str, Any]) -> Sizes:
     """Qwen3-VL: a merger at the end and one for each DeepStack layer."""
     hidden, out = int(vision["hidden_size"]), int(vision["out_hidden_size"])
-    split, whole = _encoder(int(vision["depth"]), hidden, int(vision["intermediate_size"]))
+    split, whole = encoder_layers(int(vision["depth"]), hidden, int(vision["intermediate_size"]))
     patch = int(vision["in_channels"]) * int(vision["temporal_patch_size"])
     patch *= int(vision["patch_size"]) ** 2
     whole += (patch + 1 + int(vision["num_position_embeddings"])) * hidden
@@ -123,7 +72,7 @@ def _kimi(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
         split = layers * (4 * hidden * heads + 2 * hidden * intermediate)
         whole = layers * 2 * hidden + (patch + grid + 1) * hidden
         return split, whole + merged * merged + merged * text + text
-    split, whole = _encoder(layers, hidden, intermediate)
+    split, whole = encoder_layers(layers, hidden, intermediate)
     whole += (patch + 1 + grid + 2) * hidden
     return split, whole + 2 * hidden + merged * merged + merged + merged * text + text
 
@@ -135,7 +84,7 @@ def _llama4(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
         return int(vision.get(key) or default)
 
     hidden, intermediate = get("hidden_size", 768), get("intermediate_size", 5632)
-    split, whole = _encoder(get("num_hidden_layers", 34), hidden, intermediate)
+    split, whole = encoder_layers(get("num_hidden_layers", 34), hidden, intermediate)
     patch, image = get("patch_size", 14), get("image_size", 448)
     split += 3 * patch * patch * hidden
     whole += ((image // patch) ** 2 + 2 + 4) * hidden
@@ -147,7 +96,7 @@ def _llama4(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
 def _minimax(vision: dict[str, Any], text: int, config: dict[str, Any]) -> Sizes:
     """MiniMax-M3: a projector, then a merger of four patches."""
     hidden, middle = int(vision["hidden_size"]), int(config.get("projector_hidden_size") or text)
-    split, whole = _encoder(
+    split, whole = encoder_layers(
         int(vision["num_hidden_layers"]), hidden, int(vision["intermediate_size"])
     )
     compression = vision["img_token_compression_config"]
@@ -157,7 +106,9 @@ def _minimax(vision: dict[str, Any], text: int, config: dict[str, Any]) -> Sizes
     return split + hidden * middle + merged * middle + 2 * (middle * text + middle), whole
 
 
-_TOWERS: dict[str, Callable[[dict[str, Any], int, dict[str, Any]], Sizes]] = {
+Tower = Callable[[dict[str, Any], int, dict[str, Any]], Sizes]
+# By model_type of the vision config, or of the whole.
+VISION: dict[str, Tower] = {
     "siglip_vision_model": _siglip,
     "gemma4_vision": _gemma4,
     "qwen3_vl": _qwen,
@@ -171,4 +122,4 @@ _TOWERS: dict[str, Callable[[dict[str, Any], int, dict[str, Any]], Sizes]] = {
     "minimax_m3_vl": _minimax,
 }
 # Their models set supports_encoder_tp_data; others go on cutting the tower, with a warning.
-_BY_DATA = (_qwen, _kimi, _llama4, _minimax)
+BY_DATA: tuple[Tower, ...] = (_qwen, _kimi, _llama4, _minimax)

@@ -13,6 +13,7 @@ from vllm_advisor.knowledge.attention_weights import (
     latent,
     latent_indexers,
 )
+from vllm_advisor.knowledge.audio_weights import whisper_components
 from vllm_advisor.knowledge.deepseek_v4_weights import deepseek_v4_components
 from vllm_advisor.knowledge.feed_forward_weights import (
     dense_intermediate,
@@ -24,6 +25,7 @@ from vllm_advisor.knowledge.gemma_weights import gemma_heads, gemma_parts, inter
 from vllm_advisor.knowledge.hybrid_weights import hybrid_components
 from vllm_advisor.knowledge.weight_parts import flag, matrix, plain, vocab
 from vllm_advisor.types.model import WeightComponent, WeightKind
+from vllm_advisor.types.runner import Head
 
 # An unknown architecture with only standard keys: the plain decoder most models are.
 _PLAIN = Architecture(
@@ -50,6 +52,8 @@ def weight_components(
     every = tuple(range(count))
     if arch.layers.pattern == "hybrid":
         return hybrid_components(arch, config, head_dim, tied=tied)
+    if arch.layers.pattern == "encoder_decoder":
+        return whisper_components(config)
     parts = _vocabulary(arch, config, tied=tied)
     if arch.layers.pattern == "deepseek_v4":
         parts += deepseek_v4_components(config)
@@ -58,10 +62,15 @@ def weight_components(
         parts += _feed_forward(arch, config)
     if arch.family is not None:
         parts += gemma_parts(arch.family, config)
+    parts.append(plain("activation", arch.activation_params, every))
     norms = arch.norms_per_layer * arch.norm_params * hidden
     parts.append(plain("norms", norms, every))
-    last = "every" if arch.final_norm_on_every_stage else "last"
-    parts.append(plain("final_norm", arch.norm_params * hidden, stages=last))
+    if not arch.first_norm:
+        parts[-1] = replace(parts[-1], params=norms - arch.norm_params * hidden, layers=every[:1])
+        parts.append(plain("norms", norms, every[1:]))
+    if arch.final_norm:
+        last = "every" if arch.final_norm_on_every_stage else "last"
+        parts.append(plain("final_norm", arch.norm_params * hidden, stages=last))
     return tuple(part for part in parts if part.params)
 
 
@@ -70,10 +79,22 @@ def _vocabulary(arch: Architecture, config: dict[str, Any], *, tied: bool) -> li
     # A tied embedding is the last stage's head as well.
     stages = "every" if arch.embedding_on_every_stage else "ends" if tied else "first"
     parts = [vocab("embed_tokens", WeightKind.EMBEDDING, rows, hidden, stages)]
-    if not tied:
-        parts.append(vocab("lm_head", WeightKind.LM_HEAD, rows, hidden, "last"))
+    on = "every" if arch.head_on_every_stage else "last"
+    if arch.token_types:
+        types = int(config.get("type_vocab_size") or 0)
+        parts.append(vocab("token_types", WeightKind.EMBEDDING, types, hidden, "first"))
+    if arch.head is Head.LM and not tied:
+        parts.append(vocab("lm_head", WeightKind.LM_HEAD, rows, hidden, on))
+    if arch.positions is not None:
+        longest = int(config["max_position_embeddings"]) + arch.positions
+        table = plain("positions", longest * hidden, stages="every")
+        if arch.split_positions:
+            table = vocab("positions", WeightKind.EMBEDDING, longest, hidden, "first")
+        parts.append(table)
+    if arch.embedding_norm:
+        parts.append(plain("embedding_norm", arch.norm_params * hidden))
     if flag(arch.head_bias, config):
-        parts.append(replace(vocab("head_bias", WeightKind.NORM, rows, 1, "last"), modules=()))
+        parts.append(replace(vocab("head_bias", WeightKind.NORM, rows, 1, on), modules=()))
     return parts
 
 

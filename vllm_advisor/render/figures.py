@@ -57,8 +57,9 @@ def _memory(budget: MemoryBudget) -> dict[str, int]:
 
 
 def _kv_cache(capacity: Capacity, figures: InstanceFigures) -> dict[str, Any]:
+    cached = bool(capacity.groups)
     return {
-        "tokens": capacity.tokens,
+        "tokens": capacity.tokens if cached else None,
         "num_gpu_blocks": capacity.num_gpu_blocks,
         "block_size": capacity.block_size,
         "bytes_per_token": capacity.bytes_per_token,
@@ -66,10 +67,10 @@ def _kv_cache(capacity: Capacity, figures: InstanceFigures) -> dict[str, Any]:
         "bytes_per_block": capacity.bytes_per_block,
         "blocks_per_request": capacity.blocks_per_request,
         "request_bytes": capacity.request_bytes,
-        "max_concurrency": capacity.max_concurrency,
+        "max_concurrency": capacity.max_concurrency if cached else None,
         "engines": figures.engines,
-        "total_tokens": figures.total_tokens,
-        "total_concurrency": figures.total_concurrency,
+        "total_tokens": figures.total_tokens if cached else None,
+        "total_concurrency": figures.total_concurrency if cached else None,
         "groups": [
             {
                 "kind": group.kind,

@@ -69,6 +69,9 @@ def print_kv_cache(page: Page, figures: Mapping[str, Any]) -> None:
         figures: a dict with ``kv_cache``, ``max_model_len``, ``fits`` and ``refusal``.
     """
     cache, length = figures["kv_cache"], figures["max_model_len"]
+    if figures["fits"] and not cache["groups"]:
+        page.text("No KV cache: every token sees every other, and nothing is kept.", indent=2)
+        return
     if figures["fits"]:
         page.text(
             f"GPU KV cache size: {cache['tokens']:,} tokens, Maximum concurrency for "

@@ -61,6 +61,13 @@ def _gpu(gpu: Any) -> str:
 def _print_cache(page: Page, report: Mapping[str, Any]) -> None:
     cache, length = report["kv_cache"], report["max_model_len"]
     per_token = cache["bytes_per_token"]
+    if not cache["groups"]:
+        page.text(
+            f"Context: {number(length['configured'])} tokens set; the model goes to "
+            f"{number(length['derived_limit'])}",
+            indent=2,
+        )
+        return
     page.text(
         f"KV cache: {number(cache['num_gpu_blocks'])} blocks of "
         f"{number(cache['block_size'])} tokens, "

@@ -48,7 +48,7 @@ from vllm_advisor.units import format_bytes
 def check(subject: Subject) -> Iterator[Fault]:
     """Ask whether anything is left for the cache."""
     figures = subject.figures
-    if figures is None or figures.capacity.available_bytes > 0:
+    if figures is None or not figures.capacity.groups or figures.capacity.available_bytes > 0:
         return
     short = -figures.capacity.available_bytes
     evidence: tuple[tuple[str, str | int | float], ...] = (("available_bytes", -short),)

@@ -71,9 +71,18 @@ def memory_budget(
     beside = rank_overheads(shape, settings, gpu, overheads)
     spent = weight_total + beside.total
     given = settings.kv_cache_memory_bytes
+    if not model.cache_specs:
+        given = 0  # nothing is cached: vLLM profiles nothing and keeps no share
     left = requested - spent if given is None else given
     if given is not None:
         requested = spent + given  # vLLM takes the bytes as given, whatever the utilisation
+        if requested > gpu.memory_total and not given:
+            raise InfeasibleError(
+                f"{format_bytes(spent)} of weights and overhead is more than {gpu.name} has "
+                f"({format_bytes(gpu.memory_total)})",
+                where="--gpu",
+                fix="--max-num-batched-tokens lower, --tensor-parallel-size, or a larger GPU",
+            )
         if requested > gpu.memory_total:
             raise InfeasibleError(
                 f"--kv-cache-memory-bytes {format_bytes(given)} beside {format_bytes(spent)} of "
@@ -101,7 +110,8 @@ def memory_budget(
             requested,
             f"ceil(total x {settings.gpu_memory_utilization:g})"
             if given is None
-            else "weights + activations + cuda_graphs + non_torch + --kv-cache-memory-bytes",
+            else "weights + activations + cuda_graphs + non_torch"
+            + (" + --kv-cache-memory-bytes" if given else ""),
             Source(SourceKind.VLLM, "0.33.0:vllm/v1/worker/utils.py#request_memory"),
             "memory.total",
         ),

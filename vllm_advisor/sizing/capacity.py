@@ -30,6 +30,28 @@ from vllm_advisor.types.sizing import Capacity, KVCacheGroup
 Layers = tuple[tuple[KVCacheSpec, ...], ...]
 
 
+def _nothing_cached(available_bytes: int, block_size: int, max_model_len: int) -> Capacity:
+    """Of a model whose every token sees every other (vllm/v1/core/kv_cache_planning.py).
+
+    vLLM keeps one block id, allocates nothing and asks for no memory.
+    """
+    return Capacity(
+        available_bytes=available_bytes,
+        max_model_len=max_model_len,
+        num_gpu_blocks=1,
+        block_size=block_size,
+        bytes_per_block=0,
+        blocks_per_request=0,
+        tokens=0,
+        max_concurrency=0.0,
+        bytes_per_token=None,
+        request_bytes=0,
+        fits=True,
+        estimated_max_model_len=max_model_len,
+        groups=(),
+    )
+
+
 class CacheLayout:
     """The groups of one model under one setting; answers for any number of bytes.
 
@@ -124,6 +146,8 @@ class CacheLayout:
     def capacity(self, available_bytes: int, *, longest_asked: int | None = None) -> Capacity:
         """Everything vLLM prints about ``available_bytes`` of KV cache per rank."""
         settings = self.settings
+        if not self.groups:
+            return _nothing_cached(available_bytes, self.block_size, settings.max_model_len)
         available = max(available_bytes, 0)
         num_blocks = min(available // b for b in self.stage_block_bytes)
         per_request = self.request_blocks()

@@ -43,6 +43,8 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
         block_size=settings.block_size,
         max_model_len=settings.max_model_len,
         in_flight_tokens=settings.in_flight_tokens,
+        # vllm/config/scheduler.py#SchedulerConfig.max_num_encoder_input_tokens
+        encoder_tokens=settings.max_num_batched_tokens,
         tensor_parallel_size=settings.tensor_parallel_size,
         pipeline_parallel_size=settings.pipeline_parallel_size,
         decode_context_parallel_size=settings.decode_context_parallel_size,
@@ -130,6 +132,8 @@ def size_instance(
     if layout.recurrent and not settings.enforce_eager:
         blocks = max(blocks, settings.max_num_seqs)  # one state each
     needed = blocks * capacity.bytes_per_block
+    if not capacity.groups and budget is not None:
+        available = int(budget.total.value) - int(budget.requested.value)  # all that is left
     return InstanceFigures(
         budget=budget,
         capacity=capacity,

@@ -26,6 +26,7 @@ CHUNKED = KVCacheSpecKind.CHUNKED_LOCAL_ATTENTION
 MLA = KVCacheSpecKind.MLA_ATTENTION
 SLIDING_MLA = KVCacheSpecKind.SLIDING_WINDOW_MLA
 MAMBA = KVCacheSpecKind.MAMBA
+CROSS = KVCacheSpecKind.CROSS_ATTENTION
 WINDOWED = (SLIDING, SLIDING_MLA, CHUNKED)
 
 _MLA_HYBRID_ALIGNMENT = 128  # vllm/platforms/interface.py#_align_hybrid_block_size
@@ -39,7 +40,8 @@ class KVCacheSettings:
 
     ``block_size`` is what the backend (or ``--block-size``) asks for, before it is aligned with
     recurrent states. ``in_flight_tokens`` are the tokens scheduled but not yet settled: concurrent
-    batches times ``max_num_batched_tokens``; windows keep them. ``capability`` is the compute
+    batches times ``max_num_batched_tokens``; windows keep them. ``encoder_tokens`` is the length of
+    an encoder's states that cross attention keeps room for. ``capability`` is the compute
     capability x 10.
     """
 
@@ -48,6 +50,7 @@ class KVCacheSettings:
     block_size: int
     max_model_len: int
     in_flight_tokens: int
+    encoder_tokens: int = 0
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     decode_context_parallel_size: int = 1
@@ -248,12 +251,15 @@ def page_blocks(page: LayerPage, settings: KVCacheSettings, length: int | None =
 
     Full and MLA: ceil(ceil(L / dcp) / block). Sliding: ceil(min(W - 1 + in flight, L) / block) + 1,
     the extra block because a window may start inside one. Chunked: ceil(min(chunk + in flight, L)
-    / block). Recurrent: a fixed number of states. Source:
+    / block). Recurrent: a fixed number of states. Cross: ceil(encoder tokens / block), whatever the
+    request's length. Source:
     vllm/v1/kv_cache_interface.py#max_memory_usage_bytes of each spec.
     """
     tokens = settings.max_model_len if length is None else length
     if page.kind is MAMBA:
         return page.states
+    if page.kind is CROSS:
+        return ceil_div(settings.encoder_tokens, page.block_size)
     if page.kind in (SLIDING, SLIDING_MLA):
         kept = min((page.window or 0) - 1 + settings.in_flight_tokens, tokens)
         return ceil_div(kept, page.block_size) + 1

@@ -10,6 +10,7 @@ from fractions import Fraction
 from vllm_advisor.errors import InfeasibleError, NotModelledError
 from vllm_advisor.sizing.kv_cache import (
     CHUNKED,
+    CROSS,
     FULL,
     MAMBA,
     MLA,
@@ -90,7 +91,7 @@ def bytes_per_block(groups: tuple[Group, ...], layers: range, *, block_outermost
 def bytes_per_token(groups: tuple[Group, ...], dcp: int) -> int | None:
     """Bytes per token and rank where that is a constant of the model, else None."""
     kinds = {page.kind for g in groups for _, page in g.members}
-    if not groups or kinds & {*WINDOWED, MAMBA}:
+    if not groups or kinds & {*WINDOWED, MAMBA, CROSS}:
         return None
     pages = [Fraction(g.page_bytes, g.page.block_size * dcp) for g in groups]
     return math.ceil(sum(pages, Fraction(0)))

@@ -49,6 +49,12 @@ def check_parallelism(
             where="--pipeline-parallel-size",
             fix="fewer stages than layers",
         )
+    if pipeline_parallel_size > 1 and not model.pipeline:
+        raise InfeasibleError(
+            "Pipeline parallelism is not supported for this model.",
+            where="--pipeline-parallel-size",
+            fix="--pipeline-parallel-size 1",
+        )
     if expert_parallel and not model.num_experts:
         raise InfeasibleError(
             "Number of experts in the model must be greater than 0 when expert parallelism is "

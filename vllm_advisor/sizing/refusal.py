@@ -18,6 +18,8 @@ def refusal(capacity: Capacity, settings: InstanceSettings, *, recurrent: bool) 
     Sources: vllm/v1/core/kv_cache_planning.py#_check_enough_kv_cache_memory,
     vllm/config/compilation.py#resolve_cudagraph_mode_and_sizes.
     """
+    if not capacity.groups:
+        return ""
     if capacity.available_bytes <= 0:
         return "No available memory for the cache blocks."
     if not capacity.fits:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
+from vllm_advisor.types.runner import Convert, Runner
+from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.source import Assumption, Source
 
 
@@ -23,6 +24,7 @@ class KVCacheSpecKind(StrEnum):
     MLA_ATTENTION = "mla_attention"
     SLIDING_WINDOW_MLA = "sliding_window_mla"
     MAMBA = "mamba"
+    CROSS_ATTENTION = "cross_attention"
 
 
 class StateKind(StrEnum):
@@ -189,32 +191,6 @@ class RopeFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingVariant:
-    """A published quantized checkpoint of the same model."""
-
-    name: str
-    model_id: str
-    precision: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingFacts:
-    """Verified flags for serving this model: what its recipe says.
-
-    ``features`` maps a feature (``tool_calling``, ``reasoning``, ``text_only``) to flags by dest.
-    """
-
-    min_vllm_version: str | None = None
-    base_args: dict[str, Any] = field(default_factory=dict)
-    features: dict[str, dict[str, Any]] = field(default_factory=dict)
-    variants: tuple[ServingVariant, ...] = ()
-    yarn_factor: float | None = None  # largest YaRN factor the publisher documents
-    yarn_original: int | None = None  # ... over this many trained positions
-    source: Source | None = None
-    context_source: Source | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MtpFacts:
     """Layers of the checkpoint that draft tokens (multi-token prediction).
 
@@ -264,6 +240,15 @@ class ModelFacts:
     mtp: MtpFacts | None = None  # layers that draft tokens, where the checkpoint has them
     modalities: tuple[str, ...] = ()  # beside text: image, video, audio
     text_config_key: str | None = None  # "text_config" when the text model's keys are nested
+    runner: Runner = Runner.GENERATE  # what --runner auto takes
+    convert: Convert = Convert.NONE
+    generates: bool = True  # False: --runner generate is refused
+    pooling_type: str = "LAST"
+    bidirectional: bool = False  # every token sees every other: nothing is cached
+    num_labels: int = 2  # of a classifier; transformers' default is 2
+    stored_float32: bool = False  # its publisher's dtype, which --dtype auto does not load
+    pipeline: bool = True  # vLLM can spread its layers over stages
+    encoder_tokens: int = 0  # of an item that one batch has to hold (encoder-decoder models)
     needs_remote_code: bool = False
     serving: ServingFacts = field(default_factory=ServingFacts)
     assumptions: tuple[Assumption, ...] = ()
@@ -277,6 +262,11 @@ class ModelFacts:
     def is_hybrid(self) -> bool:
         """Attention beside recurrent layers: vLLM aligns their pages."""
         return len({s.kind is KVCacheSpecKind.MAMBA for s in self.cache_specs}) == 2
+
+    @property
+    def encoder_decoder(self) -> bool:
+        """Its decoder attends to an encoder's states as well."""
+        return any(s.kind is KVCacheSpecKind.CROSS_ATTENTION for s in self.cache_specs)
 
     @property
     def multimodal(self) -> bool:

@@ -70,7 +70,8 @@ class Capacity:
     ``tokens`` and ``max_concurrency`` are those of "GPU KV cache size: N tokens, Maximum
     concurrency for L tokens per request: Cx". ``fits`` is False when vLLM refuses to start;
     ``estimated_max_model_len`` is then (and always) the longest request that would start.
-    ``bytes_per_token`` is per rank and ``None`` when it is not a constant of the model (windows).
+    A model that caches nothing has no groups, and zeros. ``bytes_per_token`` is per rank and
+    ``None`` when it is not a constant of the model (windows).
     """
 
     available_bytes: int

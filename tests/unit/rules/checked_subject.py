@@ -29,7 +29,10 @@ from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.model import ModelFacts, ServingFacts
+from vllm_advisor.types.model import (
+    ModelFacts,
+)
+from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
 

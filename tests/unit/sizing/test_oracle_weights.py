@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from oracle_rows import CONFIGS, NOT_MODELLED, ROWS, resolved
 
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.budget import instance_weights
 from vllm_advisor.sizing.settings import InstanceSettings
@@ -49,9 +50,9 @@ def before_loading(model: ModelFacts) -> ModelFacts:
     return replace(model, weights=replace(model.weights, components=parts))
 
 
-def settings_of(row: dict[str, Any]) -> InstanceSettings:
+def settings_of(row: dict[str, Any], model: ModelFacts) -> InstanceSettings:
     """The row's settings; a draft as the harness holds it, before anything is transformed."""
-    settings = resolved(row)[1].settings
+    settings = resolved(row, model)[1].settings
     speculation = settings.speculation
     if speculation is None or speculation.draft is None:
         return settings
@@ -93,7 +94,7 @@ def of_one_model(name: str) -> list[dict[str, Any]]:
 def test_weights_of_the_fullest_rank(name: str) -> None:
     model = facts(name)
     for row in of_one_model(name):
-        found = instance_weights(model, settings_of(row))
+        found = instance_weights(served_model(model, row["engine_args"]), settings_of(row, model))
         expected = of_the_fullest(row)
         if model.quantization is None:
             assert found.rank_bytes == expected, row["tag"]
