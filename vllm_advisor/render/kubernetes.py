@@ -119,7 +119,7 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
         "service_port": SERVICE_PORT,
         "service_selector": pod["selector"],
-        "network_namespaces": _namespaces(place),
+        "network_namespaces": network_namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
         "gpu_expression": "device.attributes['gpu.nvidia.com'].productName == "
         f"'{_cel(plan.node.accelerator.name)}'",
@@ -148,7 +148,8 @@ def _strategy(*, surge: bool) -> dict[str, Any]:
     return {"type": "RollingUpdate", "rollingUpdate": limits}
 
 
-def _namespaces(place: Environment) -> list[str]:
+def network_namespaces(place: Environment) -> list[str]:
+    """Namespaces that may reach the servers, beside their own."""
     scraped = [place.monitoring_namespace] if place.monitoring is not Monitoring.NONE else []
     return [*dict.fromkeys((*place.client_namespaces, *scraped))]
 

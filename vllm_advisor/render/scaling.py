@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from vllm_advisor.render.names import object_name
@@ -9,8 +10,13 @@ from vllm_advisor.types.environment import Autoscaler
 from vllm_advisor.types.plan import Instance, Plan
 
 
-def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
+def scaling_view(
+    plan: Plan, instance: Instance, metric_labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """What the templates place about autoscaling.
+
+    ``metric_labels`` are those of the instance's metrics beside ``model_name``, which several
+    instances may share; ``app_kubernetes_io_instance`` unless given.
 
     A replica is added when more requests are in the servers than the planned load puts on the
     planned replicas. The planned replicas are the least: they hold the load that was asked for.
@@ -20,10 +26,9 @@ def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
     on = place.autoscaler is not Autoscaler.NONE and most > instance.replicas
     share = max(1, -(-_concurrency(plan, instance) // instance.replicas))
     served = instance.engine_args.get("served_model_name") or [instance.engine_args.model]
-    wanted = {
-        "model_name": str(served[0] if isinstance(served, list | tuple) else served),
-        "app_kubernetes_io_instance": object_name(plan, instance),
-    }
+    own = dict(metric_labels or {"app_kubernetes_io_instance": object_name(plan, instance)})
+    name = str(served[0] if isinstance(served, list | tuple) else served)
+    wanted = {"model_name": name, **own}
     chosen = ",".join(f'{key}="{_promql(value)}"' for key, value in wanted.items())
     return {
         "autoscaler": place.autoscaler.value if on else "none",
@@ -31,7 +36,7 @@ def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
         "scaling_threshold": share,
         "scaling_query": f"sum(vllm:num_requests_running{{{chosen}}}) + "
         f"sum(vllm:num_requests_waiting{{{chosen}}})",
-        "metric_labels": {"app_kubernetes_io_instance": wanted["app_kubernetes_io_instance"]},
+        "metric_labels": own,
         "scaling_because": f"One replica for every {share} requests that run or wait: what the "
         f"planned load puts on each planned replica ({instance.replicas}). At most as many as "
         + ("max_replicas says." if place.max_replicas else "the planned GPUs have room for."),
