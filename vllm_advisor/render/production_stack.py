@@ -103,7 +103,7 @@ def _view(
         "would need no header, but never forgets a prefix and runs out of memory "
         "(production-stack#687)."
         if several
-        else "Every model name has one replica: there is nothing to choose.",
+        else "Every engine has one replica: there is nothing to stick to.",
     }
 
 

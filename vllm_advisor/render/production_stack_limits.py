@@ -17,14 +17,16 @@ def chart_limits(plan: Plan, engines: list[dict[str, Any]]) -> list[str]:
     shutdown = max(engine["shutdown_seconds"] for engine in engines)
     deadline = max(engine["progress_deadline"] for engine in engines)
     alone = [engine["name"] for engine in engines if engine["claim_each"]]
-    found = [
-        _routing(plan),
+    found = [_routing(plan)]
+    found.append(
         f"RELEASE may have {LONGEST_RELEASE} characters: the chart puts it in front of names that "
         "end at 63, and checks none. Do not call it vllm: its pods are given VLLM_... variables "
-        "for every Service of that name, and service links cannot be switched off.",
+        "for every Service of that name, and service links cannot be switched off."
+    )
+    found.append(
         f"All engines listen on {PORT}: the chart writes --host and --port itself, so the plan's "
-        "ports are left out.",
-    ]
+        "ports are left out."
+    )
     grace = f"There is no preStop and no grace period: a pod has {_GRACE_SECONDS} s to stop"
     if shutdown > _GRACE_SECONDS:
         cut = shutdown - _GRACE_SECONDS
