@@ -14,15 +14,17 @@ import pytest
 import yaml
 
 from vllm_advisor.api.checking import check
-from vllm_advisor.api.planning import PlanReport, plan
+from vllm_advisor.api.planning import PlanReport, plan, read_report
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.tree import Serving, Strategy
 from vllm_advisor.knowledge.workloads import bundled_workloads
 from vllm_advisor.parse.serve_command import parse_shell_script
+from vllm_advisor.render.targets import TARGETS
 from vllm_advisor.types.source import Source
 
 HERE = Path(__file__).parent
 OWN = sorted(p.parent.name for p in HERE.glob("*/workload.yaml"))
+ALL = tuple(TARGETS)
 NAMES = [*bundled_workloads(), *OWN]
 
 
@@ -128,6 +130,14 @@ def test_every_reason_and_source_leads_somewhere(name: str) -> None:
 def test_plan_yaml_reads_back_as_the_plan(name: str) -> None:
     text = next(a.text for a in report(name).artifacts() if a.path == "plan.yaml")
     assert yaml.safe_load(text) == report(name).to_dict()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_that_is_read_back_renders_the_same(name: str) -> None:
+    text = next(a.text for a in report(name).artifacts() if a.path == "plan.yaml")
+    again = read_report("plan.yaml", text=text)
+    assert again.plan.deployment == report(name).plan.deployment
+    assert again.artifacts(ALL) == report(name).artifacts(ALL)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -62,13 +62,13 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in settings:
         key, equals, value = word.partition("=")
+        key = key.replace("-", "_")
         if not equals or not key.isidentifier() or len(word) > MAX_CHARACTERS:
             raise InputError(
                 f"{word[:60]!r} is no KEY=VALUE",
                 where="--set",
                 fix="--set namespace=llm, or --set 'node_selector={disk: fast}'",
             )
-        key = key.replace("-", "_")
         found |= _as_text(key, value) or _as_yaml(key, value)
     return found
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from vllm_advisor.render.groups import LEADER_LABEL, alone, leader, worker
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.names import object_name
 from vllm_advisor.render.pod import image_repository, nodes_per_replica, pod_view
@@ -34,11 +35,20 @@ def render_folder(
     folder: str,
     *,
     pod_labels: Mapping[str, Mapping[str, str]] | None = None,
+    grouped: bool = False,
 ) -> tuple[Artifact, ...]:
-    """The manifests in a folder; ``pod_labels`` adds labels to the pods of instances, by name."""
+    """The manifests in a folder.
+
+    Args:
+        plan: the plan.
+        engine: facts of its vLLM version.
+        folder: name of the folder.
+        pod_labels: further labels of the pods of an instance, by its name.
+        grouped: every instance as a LeaderWorkerSet, not only those that span nodes.
+    """
     files = []
     for instance in plan.deployment.instances:
-        view = instance_view(plan, instance, engine)
+        view = instance_view(plan, instance, engine, grouped=grouped)
         view["pod_labels"] = {**view["labels"], **(pod_labels or {}).get(instance.name, {})}
         files.append(
             Artifact(
@@ -82,18 +92,22 @@ def secret_commands(place: Environment) -> list[str]:
     ]
 
 
-def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, Any]:
+def instance_view(
+    plan: Plan, instance: Instance, engine: EngineFacts, *, grouped: bool
+) -> dict[str, Any]:
     """Everything the templates place for one instance."""
     place = plan.environment
     pod = pod_view(plan, instance, engine)
     scaling = scaling_view(plan, instance)
-    several = max(instance.replicas, scaling["max_replicas"]) > 1
-    own_claims = several and place.storage_access_mode != "ReadWriteMany"
+    nodes = nodes_per_replica(plan, instance)
+    grouped = grouped or nodes > 1
+    several = max(instance.replicas, scaling["max_replicas"]) * nodes > 1
+    own_claims = (several or grouped) and place.storage_access_mode != "ReadWriteMany"
     claims = place.model_cache is ModelCache.CLAIM and not pod["local_model"]
-    controller = "StatefulSet" if claims and own_claims else "Deployment"
-    spare = plan.node.total_gpus - plan.cost.gpus >= instance.gpus
-    shared_claim = claims and controller == "Deployment"
-    surge = spare and not (shared_claim and place.storage_access_mode != "ReadWriteMany")
+    shared_claim = claims and not own_claims
+    controller = _controller(grouped=grouped, own_claims=claims and own_claims)
+    one_mount = shared_claim and place.storage_access_mode != "ReadWriteMany"
+    surge = has_spare(plan, instance) and not one_mount
     name = object_name(plan, instance)
     return {
         **pod,
@@ -101,38 +115,50 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "header": f"Instance {instance.name} ({instance.role}) of the plan {plan.name}, "
         f"for vLLM {plan.vllm_version}; written by vllm-advisor {__version__}.",
         "classes": instance.classes,
-        "metadata": _metadata(name, place, pod["labels"]),
-        "claim_metadata": _metadata(f"{name}-cache", place, pod["labels"]),
+        "metadata": metadata_of(name, place, pod["labels"]),
+        "claim_metadata": metadata_of(f"{name}-cache", place, pod["labels"]),
         "claim_name": f"{name}-cache",
         "cache_volume": "emptyDir" if not claims else "claim" if shared_claim else "template",
         "controller": controller,
         "controller_because": _controller_because(controller, claims=claims, several=several),
-        "scale_api": "apps/v1",
+        "scale_api": "leaderworkerset.x-k8s.io/v1" if grouped else "apps/v1",
         "replicas": instance.replicas,
-        "spread": several,
-        "serves": True,
-        "rank_env": [],
-        "several_nodes": nodes_per_replica(plan, instance) > 1,
-        "strategy": _strategy(surge=surge),
+        "spread": several and not grouped,
+        "role": alone(),
+        "leader": leader(place),
+        "worker": worker(place) if nodes > 1 else alone(),
+        "group_size": nodes,
+        "several_nodes": nodes > 1,
+        "rollout_limits": rollout_limits(surge=surge),
         "rollout_because": "There are spare GPUs: the new pod is ready before the old one stops."
         if surge
         else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
         "service_port": SERVICE_PORT,
-        "service_selector": pod["selector"],
+        "service_selector": {**pod["selector"], **(LEADER_LABEL if grouped else {})},
         "network_namespaces": network_namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
-        "gpu_expression": "device.attributes['gpu.nvidia.com'].productName == "
-        f"'{_cel(plan.node.accelerator.name)}'",
         "ingress_host": f"{instance.name}.{place.ingress_host}",
     }
 
 
-def _metadata(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
+def metadata_of(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
+    """``metadata`` of an object, with the namespace where one is given."""
     scope = {"namespace": place.namespace} if place.namespace else {}
     return {"name": name, **scope, "labels": labels}
 
 
+def _controller(*, grouped: bool, own_claims: bool) -> str:
+    if grouped:
+        return "LeaderWorkerSet"
+    return "StatefulSet" if own_claims else "Deployment"
+
+
 def _controller_because(controller: str, *, claims: bool, several: bool) -> str:
+    if controller == "LeaderWorkerSet":
+        return (
+            "A LeaderWorkerSet: the pods of one replica, one on each of its nodes, start, fail and "
+            "are replaced together. The cluster needs its controller (lws)."
+        )
     if controller == "StatefulSet":
         return (
             "A StatefulSet, so that every replica has a claim of its own for the weights: a "
@@ -143,17 +169,17 @@ def _controller_because(controller: str, *, claims: bool, several: bool) -> str:
     return "A Deployment: nothing has to outlive a pod but the weights it can download again."
 
 
-def _strategy(*, surge: bool) -> dict[str, Any]:
-    limits = {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
-    return {"type": "RollingUpdate", "rollingUpdate": limits}
+def has_spare(plan: Plan, instance: Instance) -> bool:
+    """The planned hardware has room for one more replica while an update is under way."""
+    return plan.node.total_gpus - plan.cost.gpus >= instance.gpus
+
+
+def rollout_limits(*, surge: bool) -> dict[str, int]:
+    """One pod at a time: started before the old one stops (``surge``), or after it."""
+    return {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
 
 
 def network_namespaces(place: Environment) -> list[str]:
     """Namespaces that may reach the servers, beside their own."""
     scraped = [place.monitoring_namespace] if place.monitoring is not Monitoring.NONE else []
     return [*dict.fromkeys((*place.client_namespaces, *scraped))]
-
-
-def _cel(text: str) -> str:
-    """Text inside a CEL literal in single quotes."""
-    return text.replace("\\", "\\\\").replace("'", "\\'")

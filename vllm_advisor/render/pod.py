@@ -50,16 +50,21 @@ def port_of(instance: Instance, engine: EngineFacts) -> int:
     return int(instance.engine_args.get("port", engine.flags["port"].default))
 
 
-def resources_of(plan: Plan, instance: Instance) -> PodResources:
-    """What one pod of an instance needs beside its GPUs."""
+def resources_of(plan: Plan, instance: Instance, *, fetched_first: bool = False) -> PodResources:
+    """What one pod of an instance needs beside its GPUs.
+
+    ``fetched_first`` says that a model of the Hub is in the pod's own disk before vLLM starts.
+    """
     place, nodes = plan.environment, nodes_per_replica(plan, instance)
     local = is_path(instance.engine_args.model)
+    downloads = not local and not fetched_first
+    on_node = fetched_first or place.model_cache is ModelCache.EPHEMERAL
     return pod_resources(
         checkpoint_bytes=int(plan.figure(f"{instance.name}.weights.checkpoint").value),
         gpus=instance.gpus // nodes,
         nodes=nodes,
-        download_mib_per_second=None if local else place.download_mib_per_second,
-        weights_on_node=not local and place.model_cache is ModelCache.EPHEMERAL,
+        download_mib_per_second=place.download_mib_per_second if downloads else None,
+        weights_on_node=not local and on_node,
     )
 
 
@@ -68,13 +73,16 @@ def expanded(word: str) -> str:
     return word.replace("$", "$$")
 
 
-def pod_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, Any]:
-    """Everything a template places into a pod.
+def pod_view(
+    plan: Plan, instance: Instance, engine: EngineFacts, *, fetched_first: bool = False
+) -> dict[str, Any]:
+    """Everything a template places into a pod; ``fetched_first`` as :func:`resources_of` has it.
 
     Raises:
         OutputError: an argument cannot be written, or the model is a folder that no claim holds.
     """
-    place, needs = plan.environment, resources_of(plan, instance)
+    place = plan.environment
+    needs = resources_of(plan, instance, fetched_first=fetched_first)
     model = instance.engine_args.model
     _check_model(model, place)
     shutdown = int(instance.engine_args.get("shutdown_timeout", 0))
@@ -91,6 +99,7 @@ def pod_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, A
         "model_because": because(instance.engine_args.model_origin),
         "args": [
             {
+                "dest": arg.dest,
                 "because": because(arg.origin),
                 "words": [expanded(word) for word in flag_words(arg, engine)],
             }
@@ -103,6 +112,8 @@ def pod_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, A
         "gpu_product": gpu_label(plan),
         "gpu_name": plan.node.accelerator.name,
         "dra": place.gpu_allocation is GpuAllocation.DRA,
+        "gpu_expression": "device.attributes['gpu.nvidia.com'].productName == "
+        f"'{_cel(plan.node.accelerator.name)}'",
         "place": place,
         "resources": {
             "cpu": str(needs.cpu.value),
@@ -137,6 +148,11 @@ def gpu_label(plan: Plan) -> str:
     The rule is the device plugin's (NVIDIA/k8s-device-plugin internal/lm/resource.go).
     """
     return "-".join(plan.node.accelerator.name.split())
+
+
+def _cel(text: str) -> str:
+    """Text inside a CEL literal in single quotes."""
+    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def figure_because(figure: Figure) -> str:

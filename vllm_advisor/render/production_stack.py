@@ -12,7 +12,11 @@ from typing import Any
 
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.jinja import render_template
-from vllm_advisor.render.kubernetes import network_namespaces, secret_commands
+from vllm_advisor.render.kubernetes import (
+    network_namespaces,
+    rollout_limits,
+    secret_commands,
+)
 from vllm_advisor.render.names import LONGEST_NAME, dns_label, is_plain_text, label_value
 from vllm_advisor.render.pod import nodes_per_replica
 from vllm_advisor.render.production_stack_engine import PORT, engine_view
@@ -75,7 +79,7 @@ def _view(
         "port": PORT,
         "strategy": {
             "type": "RollingUpdate",
-            "rollingUpdate": {"maxSurge": int(surge), "maxUnavailable": int(not surge)},
+            "rollingUpdate": rollout_limits(surge=surge),
         },
         "strategy_because": "There are spare GPUs: the new pod is ready before the old one stops."
         if surge

@@ -7,7 +7,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from bundles import ABSENT, BUNDLE, CUSTOM, broken, objects
+from judges.bundles import ABSENT, BUNDLE, CUSTOM, broken, objects
 from judges.schemas import CRDS, VERSIONS, schema_problems
 
 CONTAINER = "spec.template.spec.containers.0"

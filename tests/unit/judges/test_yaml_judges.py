@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bundles import BUNDLE, CUSTOM, objects
+from judges.bundles import BUNDLE, CUSTOM, objects
 from judges.helm import values_problems
 from judges.kubectl import kustomize, kustomize_problems, read_by_kubectl, yaml_problems
 from judges.shell import script_problems

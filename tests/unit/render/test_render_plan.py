@@ -94,6 +94,9 @@ def test_figures_carry_the_numbers_of_the_log_line():
             "num_gpu_blocks": 27136,
             "block_size": 16,
             "bytes_per_token": 131072,
+            "available_bytes": 53 * GIB,
+            "bytes_per_block": 16 * 131072,
+            "blocks_per_request": 512,  # 8192 / 16
             "request_bytes": GIB,  # 8192 x 128 KiB
             "max_concurrency": 53.0,
             "groups": [
@@ -111,6 +114,8 @@ def test_figures_carry_the_numbers_of_the_log_line():
         "fits": True,
         "refusal": None,
         "headroom": True,
+        "spare_bytes": None,
+        "may_miss_bytes": 0,
         "attention_backend": "FLASH_ATTN",
         "confidence": "medium",
         "assumptions": [{"id": GUESS.id, "text": GUESS.text, "lowers_to": "medium"}],

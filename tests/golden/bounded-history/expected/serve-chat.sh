@@ -40,6 +40,10 @@ args=(
   # [chat.reasoning-parser; docs:vllm-project/recipes@8959cf6 models/Qwen/Qwen3-8B.yaml
   # (Apache-2.0)]
   --reasoning-parser qwen3
+  # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
+  # vLLM's default of 0 aborts them [chat.shutdown-timeout;
+  # vllm:0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout]
+  --shutdown-timeout 45
   # instances on one host listen on ports of their own; replicas take the ports that
   # follow [chat.port; formula:first-free-port]
   --port 8000

@@ -50,6 +50,10 @@ args=(
   # needs for it [long-docs.tool-call-parser; docs:vllm-project/recipes@8959cf6
   # models/Qwen/Qwen3-Coder-480B-A35B-Instruct.yaml (Apache-2.0)]
   --tool-call-parser qwen3_coder
+  # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
+  # vLLM's default of 0 aborts them [long-docs.shutdown-timeout;
+  # vllm:0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout]
+  --shutdown-timeout 45
   # instances on one host listen on ports of their own; replicas take the ports that
   # follow [long-docs.port; formula:first-free-port]
   --port 8000

@@ -42,6 +42,10 @@ args=(
   # needs for it [chat.tool-call-parser;
   # docs:https://docs.vllm.ai/en/latest/features/tool_calling/]
   --tool-call-parser llama3_json
+  # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
+  # vLLM's default of 0 aborts them [chat.shutdown-timeout;
+  # vllm:0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout]
+  --shutdown-timeout 45
   # instances on one host listen on ports of their own; replicas take the ports that
   # follow [chat.port; formula:first-free-port]
   --port 8000

@@ -33,6 +33,10 @@ args=(
   # class chat shares a prefix of 300 tokens, held once. On by default; stated so that
   # it stays on [chat.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
   --enable-prefix-caching
+  # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
+  # vLLM's default of 0 aborts them [chat.shutdown-timeout;
+  # vllm:0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout]
+  --shutdown-timeout 45
   # instances on one host listen on ports of their own; replicas take the ports that
   # follow [chat.port; formula:first-free-port]
   --port 8000

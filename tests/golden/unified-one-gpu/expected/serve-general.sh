@@ -45,6 +45,10 @@ args=(
   --max-loras 2
   # largest adapter rank [general.max-lora-rank; user:workload.yaml:6]
   --max-lora-rank 32
+  # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
+  # vLLM's default of 0 aborts them [general.shutdown-timeout;
+  # vllm:0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout]
+  --shutdown-timeout 45
   # instances on one host listen on ports of their own; replicas take the ports that
   # follow [general.port; formula:first-free-port]
   --port 8000
