@@ -54,9 +54,9 @@ class Source:
 SOURCES = {
     "Gateway": Source(repository="kubernetes-sigs/gateway-api", version="v1.6.1"),
     "HTTPRoute": Source(repository="kubernetes-sigs/gateway-api", version="v1.6.1"),
-    "InferenceObjective": Source(repository="llm-d/llm-d-router", version="v0.10.0"),
+    "InferenceObjective": Source(repository="llm-d/llm-d-router", version="main at v0.10.0"),
     "InferencePool": Source(
-        repository="kubernetes-sigs/gateway-api-inference-extension", version="v1.6.0"
+        repository="kubernetes-sigs/gateway-api-inference-extension", version="main at v1.6.0"
     ),
     "LLMInferenceService": Source(repository="kserve/kserve", version="v0.20.0-rc1"),
     "LeaderWorkerSet": Source(repository="kubernetes-sigs/lws", version="v0.10.0"),

@@ -17,6 +17,7 @@ from vllm_advisor.knowledge.workloads import bundled_workloads
 from vllm_advisor.parse.serve_command import parse_shell_script
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent / "golden"
 OWN = sorted(p.parent.name for p in WORKLOADS.glob("*/workload.yaml"))
@@ -61,7 +62,7 @@ def objects(made: PlanReport, target: str) -> list[dict[str, Any]]:
         if artifact.path.endswith(".yaml")
         and not artifact.about_the_plan
         and not artifact.path.endswith("kustomization.yaml")
-        for document in yaml.safe_load_all(artifact.text)
+        for document in yaml.load_all(artifact.text, Loader=LOADER)
         if document
     ]
 

@@ -70,7 +70,10 @@ class EnvironmentKeys(Keys):
         None, description="An existing claim that holds the model's folder; mounted read-only."
     )
     model_mount_path: MountPath | None = Field(
-        None, description="Where model_claim is mounted; /models unless given."
+        None, description="Where model_claim or model_host_path is mounted; /models unless given."
+    )
+    model_host_path: MountPath | None = Field(
+        None, description="Folder of the host with the model, for Compose; its own unless given."
     )
     storage_class_name: DnsName | None = Field(
         None, description="StorageClass of the claims; the cluster's default unless given."

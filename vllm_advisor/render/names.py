@@ -24,17 +24,17 @@ def object_name(plan: Plan, instance: Instance, longest: int = LONGEST_NAME) -> 
     return dns_label(f"{plan.name}-{instance.name}", longest)
 
 
-def dns_label(text: str, longest: int) -> str:
-    """Text as a DNS label that begins with a letter and that YAML reads as text, quoted or not.
+def dns_label(full: str, longest: int = LONGEST_NAME) -> str:
+    """Text as a DNS label that YAML reads as text, quoted or not.
 
-    What had to be changed or cut off lives on in a hash.
+    Two different texts never share one: what is changed or cut off lives on in a hash.
     """
-    name = _NOT_DNS.sub("-", text.lower()).strip("-") or "vllm"
-    if not name[0].isalpha() or not is_plain_text(name):
+    name = _NOT_DNS.sub("-", full.lower()).strip("-") or "vllm"
+    if not name[0].isalpha() or not is_plain_text(name):  # a Service's name starts with a letter
         name = f"v-{name}"
-    if name == text and len(name) <= longest:
+    if name == full and len(name) <= longest:
         return name
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH]
+    digest = hashlib.sha256(full.encode()).hexdigest()[:_HASH]
     return f"{name[: longest - _HASH - 1].rstrip('-')}-{digest}"
 
 

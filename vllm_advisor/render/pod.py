@@ -17,7 +17,7 @@ from vllm_advisor.units import GIB, ceil_div
 
 HOME = "/home/vllm"
 PRE_STOP_SECONDS = 15  # until endpoints and routers have forgotten the pod
-_EXIT_SECONDS = 15  # after the last request
+EXIT_SECONDS = 15  # after the last request
 _PROBE_SECONDS = 10
 _ROLLOUT_SECONDS = 600  # pulling the image, waiting for a GPU
 
@@ -138,7 +138,7 @@ def pod_view(
         "progress_deadline": startup + _ROLLOUT_SECONDS,
         "shutdown_seconds": shutdown,
         "pre_stop_seconds": PRE_STOP_SECONDS,
-        "grace_seconds": PRE_STOP_SECONDS + shutdown + _EXIT_SECONDS,
+        "grace_seconds": PRE_STOP_SECONDS + shutdown + EXIT_SECONDS,
     }
 
 

@@ -17,7 +17,7 @@ from vllm_advisor.render.kubernetes import (
     rollout_limits,
     secret_commands,
 )
-from vllm_advisor.render.names import LONGEST_NAME, dns_label, is_plain_text, label_value
+from vllm_advisor.render.names import dns_label, is_plain_text, label_value
 from vllm_advisor.render.pod import nodes_per_replica
 from vllm_advisor.render.production_stack_engine import PORT, engine_view
 from vllm_advisor.render.production_stack_limits import chart_limits
@@ -50,7 +50,7 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
             way to deploy the plan.
     """
     _check(plan)
-    account = dns_label(f"{plan.name}-engine", LONGEST_NAME)
+    account = dns_label(f"{plan.name}-engine")
     engines = [engine_view(plan, one, engine, account) for one in plan.deployment.instances]
     view = _view(plan, engine, engines, account)
     text = render_template("helm-production-stack/values.yaml.j2", view)

@@ -60,6 +60,7 @@ class Environment:
     model_cache: ModelCache = ModelCache.CLAIM
     model_claim: str | None = None  # an existing claim that holds the model's folder, read-only
     model_mount_path: str = "/models"
+    model_host_path: str | None = None  # a host's folder at model_mount_path; the model's own path
     storage_class_name: str | None = None
     storage_access_mode: str = "ReadWriteOnce"
     download_mib_per_second: int = 100  # slowest way the weights take into the pod

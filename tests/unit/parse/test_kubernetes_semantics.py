@@ -90,17 +90,17 @@ def test_good_objects_have_no_problems() -> None:
         # Ports.
         ("Deployment", f"{VLLM}.startupProbe.httpGet.port", "metrics", "port-not-declared",
          f"{VLLM}.startupProbe.httpGet.port"),
-        ("Deployment", f"{VLLM}.readinessProbe.httpGet.port", 8080, "port-not-declared",
+        ("Deployment", f"{VLLM}.readinessProbe.httpGet.port", 8080, "port-number-not-declared",
          f"{VLLM}.readinessProbe.httpGet.port"),
         ("Deployment", f"{VLLM}.lifecycle.preStop", {"httpGet": {"port": "x"}},
          "port-not-declared", f"{VLLM}.lifecycle.preStop.httpGet.port"),
         ("Service", "spec.ports.0.targetPort", "api", "port-not-declared",
          "spec.ports.0.targetPort"),
-        ("Service", "spec.ports.0.targetPort", ABSENT, "port-not-declared",
+        ("Service", "spec.ports.0.targetPort", ABSENT, "port-number-not-declared",
          "spec.ports.0.targetPort"),
         ("PodMonitor", "spec.podMetricsEndpoints.0.port", "metrics", "port-not-declared",
          "spec.podMetricsEndpoints.0.port"),
-        ("NetworkPolicy", "spec.ingress.0.ports.0.port", 80, "port-not-declared",
+        ("NetworkPolicy", "spec.ingress.0.ports.0.port", 80, "port-number-not-declared",
          "spec.ingress.0.ports.0.port"),
         # Quantities and devices.
         ("Deployment", f"{VLLM}.resources.limits.memory", "64GiB", "quantity-not-valid",
@@ -225,6 +225,20 @@ def indexed(path: str) -> str:
 )  # fmt: skip
 def test_what_is_right_is_not_found(kind: str, path: str, value: Any) -> None:
     assert problems(broken(kind, path, value)) == []
+
+
+def test_ports_that_nobody_declares_may_be_any_numbers() -> None:
+    found = broken("Deployment", f"{VLLM}.ports", ABSENT)
+    found = [one for one in found if one["kind"] not in ("Service", "PodMonitor")]
+    assert problems(found) == [
+        ("port-not-declared", "Deployment", f"{POD}.containers[0].startupProbe.httpGet.port")
+    ]
+
+
+def test_a_schema_of_selectors_has_no_labels() -> None:
+    schema = {"properties": {"matchLabels": {"additionalProperties": {"type": "string"}}}}
+    crd = {"kind": "CustomResourceDefinition", "metadata": {"name": "a.b"}, "spec": {"s": schema}}
+    assert problems([crd]) == []
 
 
 def test_a_claim_of_one_node_is_for_one_pod() -> None:

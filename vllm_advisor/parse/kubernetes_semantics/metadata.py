@@ -67,7 +67,9 @@ def labels(one: Object, bundle: Bundle) -> Iterator[Remark]:
     ]
     if kind_of(one) == "Service":
         places.append(("spec.selector", mapping(one, "spec", "selector")))
-    for path, found in [*places, *_selectors(one.get("spec"), "spec")]:
+    if kind_of(one) != "CustomResourceDefinition":  # whose matchLabels is a schema
+        places += _selectors(one.get("spec"), "spec")
+    for path, found in places:
         for key, value in found.items():
             if error := label_key_error(key) or label_value_error(value):
                 yield Remark("label-not-valid", f"{path}[{key}]", error)

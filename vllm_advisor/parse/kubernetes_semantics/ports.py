@@ -29,14 +29,13 @@ def probes(pod: PodTemplate, _bundle: Bundle) -> Iterator[Remark]:
         asked += [
             (f"{path}.lifecycle.{key}", mapping(container, "lifecycle", key)) for key in HOOKS
         ]
+        if pod.partial and not declared:
+            continue
         for at, probe in asked:
             for way in ("httpGet", "tcpSocket", "grpc"):
-                if way in probe and (
-                    error := _undeclared(mapping(probe, way).get("port"), declared)
-                ):
-                    if pod.partial and not declared:
-                        continue
-                    yield Remark("port-not-declared", f"{at}.{way}.port", error)
+                yield from _undeclared(
+                    f"{at}.{way}.port", mapping(probe, way).get("port"), declared
+                )
 
 
 def service_ports(one: Object, bundle: Bundle) -> Iterator[Remark]:
@@ -50,8 +49,8 @@ def service_ports(one: Object, bundle: Bundle) -> Iterator[Remark]:
     names = [port.get("name") for _, port in entries(spec, "ports")]
     for path, port in entries(spec, "ports", prefix="spec."):
         target = port.get("targetPort", port.get("port"))
-        if sure and (error := _undeclared(target, declared)):
-            yield Remark("port-not-declared", f"{path}.targetPort", error)
+        if sure:
+            yield from _undeclared(f"{path}.targetPort", target, declared)
         if len(names) > 1 and (not port.get("name") or names.count(port["name"]) > 1):
             message = "each port of several needs a name of its own"
             yield Remark("name-repeated", f"{path}.name", message)
@@ -67,8 +66,7 @@ def monitor_ports(one: Object, bundle: Bundle) -> Iterator[Remark]:
         declared = [port for pod in pods for port in pod.declared_ports()]
         for path, end in entries(spec, "podMetricsEndpoints", prefix="spec."):
             for key in ("port", "targetPort", "portNumber"):
-                if key in end and (error := _undeclared(end[key], declared)):
-                    yield Remark("port-not-declared", f"{path}.{key}", error)
+                yield from _undeclared(f"{path}.{key}", end.get(key), declared)
     elif kind == "ServiceMonitor":
         services = monitored_services(one, bundle)
         names = [
@@ -104,18 +102,14 @@ def policy_ports(one: Object, bundle: Bundle) -> Iterator[Remark]:
         return
     for path, rule in entries(mapping(one, "spec"), "ingress", prefix="spec."):
         for at, port in entries(rule, "ports", prefix=f"{path}."):
-            # A range need not be of ports that a container has.
-            error = "" if "endPort" in port else _undeclared(port.get("port"), declared)
-            if error:
-                yield Remark("port-not-declared", f"{at}.port", error)
+            if "endPort" not in port:  # a range need not be of ports that a container has
+                yield from _undeclared(f"{at}.port", port.get("port"), declared)
 
 
-def _undeclared(port: Any, declared: Collection[Mapping[str, Any]]) -> str:
-    """Why a port cannot be meant; a number may be undeclared where nothing is declared."""
-    if isinstance(port, str):
-        if port in [one.get("name") for one in declared]:
-            return ""
-        return f"no container port is named {port!r}"
-    if port is None or not declared or port in [one.get("containerPort") for one in declared]:
-        return ""
-    return f"no container declares port {port!r}"
+def _undeclared(path: str, port: Any, declared: Collection[Mapping[str, Any]]) -> Iterator[Remark]:
+    """A name that no port has is an error. A number need not be declared: a mistake, or untidy."""
+    if isinstance(port, str) and port not in [one.get("name") for one in declared]:
+        yield Remark("port-not-declared", path, f"no container port is named {port!r}")
+    numbers = [one.get("containerPort") for one in declared]
+    if isinstance(port, int) and declared and port not in numbers:
+        yield Remark("port-number-not-declared", path, f"no container declares port {port}")
