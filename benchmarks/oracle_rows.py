@@ -26,13 +26,9 @@ CONFIGS = json.loads(lzma.decompress((DATA / "oracle_configs.full.json.xz").read
 GPUS = {"h100": "h100-sxm", "b200": "b200", "a100": "a100-sxm4-80", "l40s": "l40s", "t4": "t4"}
 # Arguments that are said to be not modelled; what vLLM answered with them is never guessed.
 NOT_MODELLED = {
-    "neg:pcp2": "prefill context parallelism",
-    "neg:cpuoffload": "weights in CPU memory",
     "neg:mtp1": "speculative decoding",
     "neg:q-fp8_per_block": "online quantization",
-    "neg:q-int8wo": "online quantization",
     "neg:q-mxfp8": "online quantization",
-    "neg:q-nvfp4_per_token": "online quantization",
 }
 NO_LMCACHE = "neg:lmcache"  # refused because a package was not installed where vLLM was asked
 _SPARSE = {"FLASHMLA_SPARSE", "FLASH_ATTN_MLA_SPARSE"}  # the choice between them is by head count
@@ -84,6 +80,7 @@ def lay_out(row: dict[str, Any]) -> tuple[Resolved, CacheLayout]:
         model,
         tensor_parallel_size=settings.tensor_parallel_size,
         pipeline_parallel_size=settings.pipeline_parallel_size,
+        prefill_context_parallel_size=settings.prefill_context_parallel_size,
         decode_context_parallel_size=settings.decode_context_parallel_size,
         expert_parallel=settings.enable_expert_parallel,
     )

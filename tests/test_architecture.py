@@ -35,6 +35,15 @@ def test_help_loads_nothing_heavy() -> None:
     assert not {name for name in found if name.split(".")[0] in HEAVY}
 
 
+def test_size_of_a_bundled_model_takes_no_detours() -> None:
+    """Bundled profiles and given options need neither pydantic nor what speaks to the Hub."""
+    found = imported("size", "llama-3.1-8b-instruct", "--gpu", "h100-sxm", "-tp", "2")
+    assert "vllm_advisor.sizing.capacity" in found
+    assert not {name for name in found if name.split(".")[0] in ("pydantic", "jinja2", "urllib3")}
+    others = {"vllm_advisor.probe", "vllm_advisor.decide", "vllm_advisor.cli.plan"}
+    assert not others & found
+
+
 def test_json_output_draws_nothing() -> None:
     found = imported("plan", "interactive-chat", "--format", "json")
     assert "vllm_advisor.decide.plan" in found

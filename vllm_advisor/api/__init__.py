@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from vllm_advisor.api.facts import profile_names, profile_text
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
-    from vllm_advisor.api.size_extras import size_report
+    from vllm_advisor.api.size_report import size_report
     from vllm_advisor.api.sizing import SizeReport, size
 
 _WHERE = {
@@ -26,7 +26,7 @@ _WHERE = {
     "read_report": "planning",
     "rules_text": "checking",
     "size": "sizing",
-    "size_report": "size_extras",
+    "size_report": "size_report",
     "write_plan": "planning",
 }
 __all__ = [

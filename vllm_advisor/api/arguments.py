@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.errors import InputError
+from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.units import parse_bytes, parse_tokens
+
+
+def check_names_and_choices(engine: EngineFacts, args: dict[str, Any]) -> None:
+    """Refuse what the version's parser does not have.
+
+    Raises:
+        InputError: an unknown argument, or a value that is none of an argument's choices.
+    """
+    for name, value in args.items():
+        if name not in engine.flags:
+            close = get_close_matches(name, engine.flags, n=2)
+            raise InputError(
+                f"vLLM {engine.version} has no argument {name}",
+                where=name,
+                fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
+            )
+        flag = engine.flags[name]
+        named = flag.kind == "str" and flag.choices and isinstance(value, str)
+        if named and value not in flag.choices:
+            raise InputError(
+                f"{name} {value!r} is none of {', '.join(flag.choices)}", where=flag.spellings[0]
+            )
 
 
 def integer(args: dict[str, Any], name: str, default: int) -> int:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.model_profiles import close_model_names, find_model_profile
-from vllm_advisor.probe.hub import fetch_hub_model
-from vllm_advisor.probe.local_model import RawModel, read_local_model
 from vllm_advisor.types.model import ModelFacts, ServingFacts
 from vllm_advisor.types.source import Assumption, Source, SourceKind
+
+if TYPE_CHECKING:
+    from vllm_advisor.probe.local_model import RawModel
 
 
 @cache
@@ -29,6 +31,8 @@ def find_model(name: str) -> ModelFacts:
     """
     path = Path(name).expanduser()
     if name.startswith((".", "/", "~")) or path.is_dir() or path.suffix == ".json":
+        from vllm_advisor.probe.local_model import read_local_model  # noqa: PLC0415 - see below
+
         return _from_raw(read_local_model(path), ServingFacts())
     profile = find_model_profile(name)
     if profile is None:
@@ -46,6 +50,8 @@ def find_model(name: str) -> ModelFacts:
 
 
 def _from_hub(name: str) -> ModelFacts:
+    from vllm_advisor.probe.hub import fetch_hub_model  # noqa: PLC0415 - bundled models need none
+
     try:
         return _from_raw(fetch_hub_model(name), ServingFacts())
     except UnknownFactError as error:

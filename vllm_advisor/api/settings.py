@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from vllm_advisor.api.arguments import byte_count, fraction, integer, optional_integer, tokens
-from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled
+from vllm_advisor.api.arguments import (
+    byte_count,
+    check_names_and_choices,
+    fraction,
+    integer,
+    optional_integer,
+    tokens,
+)
+from vllm_advisor.api.cache_arguments import (
+    check_cache_dtype,
+    check_mamba_block_size,
+    prefix_caching,
+    skip_layers,
+)
+from vllm_advisor.api.expert_balancing import redundant_experts
+from vllm_advisor.api.kv_connectors import keeps_groups
+from vllm_advisor.api.offload_arguments import offload
+from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, several_kinds
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults
@@ -21,6 +36,11 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
 
 _AUTO = ("auto", "-1", -1)
+# Two names of one scheme, and those that leave all but experts in 16 bits
+# (vllm/config/quantization.py#_ONLINE_SHORTHANDS, vllm/model_executor/model_loader/
+# weight_utils.py).
+_PER_TENSOR = ("fp8", "fp8_per_tensor")
+_EXPERTS_ALONE = ("int8_per_channel_weight_only", "nvfp4_per_token")
 _DATA_CENTRE = 90  # compute capability taken when no GPU is named
 
 
@@ -55,7 +75,7 @@ def resolve_settings(
         InfeasibleError: vLLM refuses the values.
         NotModelledError: an argument changes memory in a way that is not computed.
     """
-    _refuse_unknown(engine, args)
+    check_names_and_choices(engine, args)
     refuse_unmodelled(model, args)
     notes = list(beside_the_figures(args))
     defaults = _batch_defaults(engine, accelerator, args, notes)
@@ -85,12 +105,16 @@ def resolve_settings(
             where="--max-num-batched-tokens",
             fix=f"--max-num-seqs {batched} or less",
         )
+    check_mamba_block_size(args, length, cached=prefix_caching(model, args))
     dtype = resolved_dtype(model, args.get("dtype"), accelerator)
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
-    _check_cache_dtype(cache_dtype, dtype)
+    if engine.float_cache_is_models:
+        check_cache_dtype(cache_dtype, dtype)
     backend, block, sparse_format = _attention(
         model, accelerator, (cache_dtype, dtype), args, notes
     )
+    quantization = _online_quantization(model, args)
+    quantized = quantization is not None or model.quantization is not None
     return Resolved(
         settings=InstanceSettings(
             max_model_len=length,
@@ -103,17 +127,30 @@ def resolve_settings(
             kv_cache_dtype=cache_dtype,
             tensor_parallel_size=integer(args, "tensor_parallel_size", 1),
             pipeline_parallel_size=integer(args, "pipeline_parallel_size", 1),
+            prefill_context_parallel_size=integer(args, "prefill_context_parallel_size", 1),
             decode_context_parallel_size=integer(args, "decode_context_parallel_size", 1),
+            cp_kv_cache_interleave_size=integer(args, "cp_kv_cache_interleave_size", 1),
             data_parallel_size=integer(args, "data_parallel_size", 1),
             enable_expert_parallel=bool(args.get("enable_expert_parallel", False)),
-            quantization=_online_quantization(model, args),
+            quantization=quantization,
+            offload=offload(model, args, quantized=quantized),
             language_model_only=bool(args.get("language_model_only")) and model.drops_encoders,
+            encoder_by_data=args.get("mm_encoder_tp_mode") == "data",
+            eplb=bool(args.get("enable_eplb")),
+            redundant_experts=redundant_experts(model, args),
             enforce_eager=bool(args.get("enforce_eager", False)),
-            prefix_caching=_prefix_caching(model, args),
+            kv_cache_dtype_skip_layers=skip_layers(args),
+            mamba_cache_dtype=str(args.get("mamba_cache_dtype") or "auto"),
+            mamba_ssm_cache_dtype=str(args.get("mamba_ssm_cache_dtype") or "auto"),
+            prefix_caching=prefix_caching(model, args),
+            prefix_match_unit=optional_integer(args, "prefix_match_unit"),
+            kv_connector=any(args.get(k) for k in ("kv_transfer_config", "kv_offloading_size")),
             capability=accelerator.capability if accelerator else _DATA_CENTRE,
             sparse_format=sparse_format,
             gdn_prefill_checkpoint=engine.gdn_prefill_checkpoint,
-            hybrid_manager=not args.get("disable_hybrid_kv_cache_manager", False),
+            tower_on_first_stage=engine.tower_on_first_stage,
+            sparse_pcp_graphs=engine.sparse_pcp_graphs,
+            hybrid_manager=keeps_groups(engine, args, grouped=several_kinds(model)),
             async_scheduling=args.get("async_scheduling", engine.async_scheduling) is not False,
             max_loras=integer(args, "max_loras", 1) if args.get("enable_lora") else 0,
             max_lora_rank=integer(args, "max_lora_rank", 16),
@@ -125,27 +162,6 @@ def resolve_settings(
         auto_max_model_len=auto,
         assumptions=tuple(notes),
     )
-
-
-def _refuse_unknown(engine: EngineFacts, args: dict[str, Any]) -> None:
-    for name in args:
-        if name not in engine.flags:
-            close = get_close_matches(name, engine.flags, n=2)
-            raise InputError(
-                f"vLLM {engine.version} has no argument {name}",
-                where=name,
-                fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
-            )
-
-
-def _check_cache_dtype(cache_dtype: str, dtype: str) -> None:
-    """vllm/config/vllm.py#_reject_mismatched_float_kv_cache."""
-    if cache_dtype in ("float16", "bfloat16") and cache_dtype != dtype:
-        raise InfeasibleError(
-            f'kv_cache_dtype="{cache_dtype}" is incompatible with dtype="{dtype}".',
-            where="--kv-cache-dtype",
-            fix="--kv-cache-dtype auto",
-        )
 
 
 def _batch_defaults(
@@ -259,17 +275,6 @@ def _attention(
     return backend, int(block), choice.sparse_format
 
 
-def _prefix_caching(model: ModelFacts, args: dict[str, Any]) -> bool:
-    """On by default for generation, off for models without attention.
-
-    Source: vllm/config/model.py#is_prefix_caching_supported.
-    """
-    asked = args.get("enable_prefix_caching")
-    if asked is not None:
-        return bool(asked)
-    return model.num_attention_heads > 0
-
-
 def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
     method = args.get("quantization")
     if method is None:
@@ -284,7 +289,9 @@ def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
             where="--quantization",
             fix="leave --quantization out: vLLM reads it from the checkpoint",
         )
-    if method != "fp8":
+    if method in _EXPERTS_ALONE and not model.num_experts:
+        return None
+    if method not in _PER_TENSOR:
         raise NotModelledError(
             f"--quantization {method} on 16-bit weights is not modelled",
             where="--quantization",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from vllm_advisor.api.models import find_model
-from vllm_advisor.api.sizing import size
 from vllm_advisor.sizing.attention_cost import attention_cost_ratio, prefill_flops
 from vllm_advisor.sizing.retention import (
     Full,
@@ -26,6 +24,7 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import Figure
 from vllm_advisor.units import format_bytes
 
+TRAINING_NOTE = WHY_NOT_TWENTY_BYTES
 _SHORT = 4096
 _POLICIES = (
     Full(),
@@ -35,49 +34,8 @@ _POLICIES = (
 )
 
 
-def size_report(
-    model: str,
-    *,
-    gpu: str | None,
-    gpu_count: int,
-    vllm_version: str | None,
-    engine_args: dict[str, Any],
-    training: tuple[int, int] | None = None,
-    retention: bool = False,
-    attention_cost: bool = False,
-) -> dict[str, Any]:
-    """The size report as plain data, with what was asked for beside it.
-
-    Args:
-        model: as in :func:`vllm_advisor.size`.
-        gpu: GPU profile or NVML name.
-        gpu_count: GPUs of one node.
-        vllm_version: vLLM version.
-        engine_args: vLLM's dest names.
-        training: (batch size, sequence length) to add full training by component.
-        retention: add what each retention policy keeps of a prompt of max_model_len.
-        attention_cost: add prefill cost at max_model_len against 4K.
-    """
-    report = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
-    data = report.to_dict()
-    facts, length = find_model(model), report.settings.max_model_len
-    if training is not None:
-        data["training"] = _training(facts, *training)
-        data["assumptions"].append(WHY_NOT_TWENTY_BYTES)
-    if retention:
-        per_token = report.figures.capacity.bytes_per_token
-        if per_token is None:
-            per_token = report.figures.capacity.request_bytes // length
-        data["retention"] = [
-            _retention(r)
-            for r in compare(_POLICIES, length, per_token, num_layers=facts.num_hidden_layers)
-        ]
-    if attention_cost:
-        data["attention_cost"] = _attention(facts, length)
-    return data
-
-
-def _training(facts: ModelFacts, batch_size: int, sequence_length: int) -> list[dict[str, Any]]:
+def training_rows(facts: ModelFacts, batch_size: int, sequence_length: int) -> list[dict[str, Any]]:
+    """Memory of full training by component, in each of two conventions."""
     rows = []
     for convention in (DOCUMENT_TABLE, MIXED_PRECISION):
         memory = training_memory_of(
@@ -110,6 +68,12 @@ def _training(facts: ModelFacts, batch_size: int, sequence_length: int) -> list[
     return rows
 
 
+def retention_rows(facts: ModelFacts, length: int, per_token: int) -> list[dict[str, Any]]:
+    """What each policy keeps of a prompt of ``length`` tokens of ``per_token`` bytes each."""
+    layers = facts.num_hidden_layers
+    return [_retention(r) for r in compare(_POLICIES, length, per_token, num_layers=layers)]
+
+
 def _retention(one: Retention) -> dict[str, Any]:
     support = one.policy.vllm
     return {
@@ -123,7 +87,8 @@ def _retention(one: Retention) -> dict[str, Any]:
     }
 
 
-def _attention(facts: ModelFacts, length: int) -> list[dict[str, Any]]:
+def attention_rows(facts: ModelFacts, length: int) -> list[dict[str, Any]]:
+    """Operations of attention and of the linear layers, at a short length and at ``length``."""
     rows: list[dict[str, Any]] = []
     for tokens in (_SHORT, length):
         flops = prefill_flops(facts, tokens)

@@ -11,7 +11,7 @@ from typing import Any
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.architectures import CACHE_KEYS
 from vllm_advisor.sizing.overrides import text_overrides
-from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.model import ModelFacts, WeightKind
 from vllm_advisor.types.source import Assumption, Confidence
 
 # Keys of config.json that say how large the model is; those of its cache are CACHE_KEYS.
@@ -34,44 +34,36 @@ _SHAPE = frozenset(
 _OFF: tuple[Any, ...] = (None, False, 0, "", [], {}, ())
 # Refused unless they have the value that changes nothing.
 _REFUSED: dict[str, tuple[Any, ...]] = {
-    "cpu_offload_gb": _OFF,
-    "offload_backend": (*_OFF, "auto"),
-    "offload_group_size": _OFF,
     "speculative_config": _OFF,
     "spec_method": _OFF,
     "spec_model": _OFF,
     "spec_tokens": _OFF,
-    "prefill_context_parallel_size": (*_OFF, 1),
-    "cp_kv_cache_interleave_size": (*_OFF, 1),
-    "dcp_kv_cache_interleave_size": (*_OFF, 1),
-    "kv_cache_dtype_skip_layers": _OFF,
-    "max_num_scheduled_tokens": _OFF,
-    "enable_eplb": _OFF,
     "quantization_config": _OFF,
     "diffusion_config": _OFF,
     "engram_config": _OFF,
 }
+# Refused beside a KV connector, which finds a size of its own.
+_CONNECTED: dict[str, tuple[Any, ...]] = {
+    "cp_kv_cache_interleave_size": (*_OFF, 1),
+    "dcp_kv_cache_interleave_size": (*_OFF, 1),
+}
 # Refused for models with recurrent layers only.
 _STATES: dict[str, tuple[Any, ...]] = {
-    "mamba_block_size": _OFF,
-    "mamba_cache_dtype": (*_OFF, "auto"),
-    "mamba_ssm_cache_dtype": (*_OFF, "auto"),
-    "mamba_cache_mode": _OFF,
     "use_replayssm": _OFF,
-    "enable_mamba_shared_prefix_checkpoint": _OFF,
 }
-# Refused for models whose layers do not all keep the same: some connectors switch their grouping
-# off (vllm/config/vllm.py#disable_hybrid_kv_cache_manager).
-_GROUPS: dict[str, tuple[Any, ...]] = {"kv_transfer_config": _OFF, "swa_bounded_replay": _OFF}
-# Refused for models that take more than text.
+# Refused for models whose layers do not all keep the same.
+_GROUPS: dict[str, tuple[Any, ...]] = {"swa_bounded_replay": _OFF}
+# Refused for models whose encoders are known by their size alone.
 _ENCODERS: dict[str, tuple[Any, ...]] = {"mm_encoder_tp_mode": (*_OFF, "weights")}
 # Not taken into account, and said so.
 _BESIDE: dict[str, tuple[Any, ...]] = {
+    "prefill_context_parallel_size": (*_OFF, 1),
     "compilation_config": _OFF,
     "cudagraph_capture_sizes": _OFF,
     "max_cudagraph_capture_size": _OFF,
     "optimization_level": (*_OFF, 2),
     "enable_dbo": _OFF,
+    "enable_eplb": _OFF,
     "ubatch_size": _OFF,
     "skip_mm_profiling": _OFF,
     "moe_backend": (*_OFF, "auto"),
@@ -89,9 +81,12 @@ def refuse_unmodelled(model: ModelFacts, args: dict[str, Any]) -> None:
     tables = [_REFUSED]
     if any(spec.state is not None for spec in model.cache_specs):
         tables.append(_STATES)
-    if len({(spec.kind, spec.window) for spec in model.cache_specs}) > 1:
+    if args.get("kv_transfer_config"):
+        tables.append(_CONNECTED)
+    if several_kinds(model):
         tables.append(_GROUPS)
-    if model.multimodal and not args.get("language_model_only"):
+    tower = any(part.kind is WeightKind.VISION for part in model.weights.components)
+    if model.multimodal and not tower and not args.get("language_model_only"):
         tables.append(_ENCODERS)
     _refuse_other_shapes(model, args)
     for table in tables:
@@ -101,6 +96,11 @@ def refuse_unmodelled(model: ModelFacts, args: dict[str, Any]) -> None:
                 where="--" + name.replace("_", "-"),
                 fix=f"leave --{name.replace('_', '-')} out and allow for it",
             )
+
+
+def several_kinds(model: ModelFacts) -> bool:
+    """Its layers do not all keep the same, so that vLLM puts them into groups."""
+    return len({(spec.kind, spec.window) for spec in model.cache_specs}) > 1
 
 
 def _refuse_other_shapes(model: ModelFacts, args: dict[str, Any]) -> None:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
-from vllm_advisor.cli import (
-    check,
-    explain,
-    init,
-    plan,
-    probe,
-    profiles,
-    render,
-    rules,
-    schema,
-    size,
-)
+from vllm_advisor.cli.plain_values import PlainCommand, PlainGroup
 from vllm_advisor.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdvisorError
 from vllm_advisor.version import __version__
 
 app = typer.Typer(
     name="vllm-advisor",
+    cls=PlainGroup,
     help="Plans, explains and checks vLLM deployments: memory, KV cache, flags, replicas, routing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
-for module in (plan, check, size, render, explain, probe, init, profiles, rules, schema):
-    module.register(app)
+COMMANDS = (
+    "plan",
+    "check",
+    "size",
+    "render",
+    "explain",
+    "probe",
+    "init",
+    "profiles",
+    "rules",
+    "schema",
+)
 
 
 def _version(value: bool) -> None:
@@ -50,11 +52,21 @@ def options(
     """Plans, explains and checks vLLM deployments: memory, KV cache, flags, replicas, routing."""
 
 
+def _command(first: list[str]) -> Any:
+    """The command line; where the first word names a command, nothing of the others is built."""
+    for name in first if first and first[0] in COMMANDS else COMMANDS:
+        import_module(f"vllm_advisor.cli.{name}").register(app)
+    for command in app.registered_commands:
+        command.cls = PlainCommand
+    return app
+
+
 def main() -> None:
     """Run the command line; every failure a person can cause ends as error / where / fix."""
+    gc.disable()  # a tenth of a short process goes into looking for garbage that it does not make
     verbose = "-v" in sys.argv or "--verbose" in sys.argv
     try:
-        app()
+        _command(sys.argv[1:2])()
     except AdvisorError as error:
         if verbose:
             raise

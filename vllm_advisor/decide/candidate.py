@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from vllm_advisor.decide.scheduling import Chunk
 from vllm_advisor.sizing.settings import InstanceSettings
@@ -32,11 +34,20 @@ class Setting:
     pooling: bool = False  # embeddings: nothing is generated
 
 
+class Kind(StrEnum):
+    """How the cache is spread over the GPUs of a replica."""
+
+    TENSOR = "tensor"
+    CONTEXT = "context"
+    DATA = "data"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One sized way to serve an instance; ``fails`` says why it does not, else it is empty.
 
-    ``steps`` are the memory-saving steps taken, in the ladder's order.
+    ``steps`` are the memory-saving steps taken, in the ladder's order. ``long_documents`` says
+    what the instance is for, which decides between ways of equal cost.
     """
 
     settings: InstanceSettings
@@ -44,24 +55,43 @@ class Candidate:
     replicas: int
     figures: InstanceFigures | None
     chunk: Chunk
-    needed_blocks: int = 0
+    long_documents: bool = False
+    needed_blocks: int = 0  # of each engine
     fails: str = ""
 
     @property
     def gpus(self) -> int:
         """GPUs of all replicas."""
-        return self.settings.ranks * self.replicas
+        return self.settings.gpus * self.replicas
 
     @property
-    def order(self) -> tuple[int, int, int, int, int, int]:
-        """Cheapest first; at equal cost the fewest and earliest steps, then the fewest ranks."""
+    def max_concurrency(self) -> float | None:
+        """Requests of max_model_len one replica holds at once, over all its engines."""
+        return self.figures.total_concurrency if self.figures else None
+
+    @property
+    def kind(self) -> Kind:
+        """What keeps the cache from being held twice, if anything does."""
+        if self.settings.data_parallel_size > 1:
+            return Kind.DATA
+        return Kind.CONTEXT if self.settings.decode_context_parallel_size > 1 else Kind.TENSOR
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Cheapest first; at equal cost the fewest and earliest steps, then the fewest ranks.
+
+        Where tensor parallelism alone does not do, engines that share only experts come first for
+        short prompts, and context parallelism for long ones (see :func:`lost_to`).
+        """
         ladder = sum(1 << LADDER.index(s) for s in self.steps)
         s = self.settings
+        second = Kind.CONTEXT if self.long_documents else Kind.DATA
         return (
             self.gpus,
             len(self.steps),
             ladder,
             s.pipeline_parallel_size,
+            (Kind.TENSOR, second).index(self.kind) if self.kind in (Kind.TENSOR, second) else 2,
             s.tensor_parallel_size,
             s.decode_context_parallel_size,
         )
@@ -73,11 +103,39 @@ class Candidate:
         parts = [f"TP={s.tensor_parallel_size}"]
         if s.pipeline_parallel_size > 1:
             parts.append(f"PP={s.pipeline_parallel_size}")
+        if s.data_parallel_size > 1:
+            parts.append(f"DP={s.data_parallel_size} with EP")
         if s.decode_context_parallel_size > 1:
             parts.append(f"DCP={s.decode_context_parallel_size}")
         parts.append("FP8 weights" if s.quantization else "weights as published")
         parts.append("FP8 KV" if s.kv_cache_dtype != "auto" else "16-bit KV")
+        if SMALL_CHUNKS in self.steps:
+            parts.append(f"chunks of {s.max_num_batched_tokens:,}")
         return ", ".join(parts)
+
+
+def lost_to(best: Candidate, other: Candidate) -> str:
+    """Why ``other`` was not taken."""
+    if other.fails:
+        return other.fails
+    if other.gpus > best.gpus:
+        return f"{other.gpus} GPUs instead of {best.gpus}"
+    if len(other.steps) > len(best.steps):
+        return "no cheaper, and it gives up more precision"
+    if (best.kind, other.kind) == (Kind.CONTEXT, Kind.DATA):
+        return "no cheaper, and one engine alone would read the attention of a whole long prompt"
+    if (best.kind, other.kind) == (Kind.DATA, Kind.CONTEXT):
+        return "no cheaper, and the ranks exchange parts of the attention in every layer and step"
+    return "no cheaper, and more ranks that have to talk to each other"
+
+
+def one_of_each(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+    """The first ``limit`` candidates, with the first of every kind among them."""
+    ordered = list(candidates)
+    firsts = {id(c) for c in {c.kind: c for c in reversed(ordered)}.values()}
+    rest = [c for c in ordered if id(c) not in firsts]
+    kept = firsts | {id(c) for c in rest[: max(0, limit - len(firsts))]}
+    return [c for c in ordered if id(c) in kept]
 
 
 def distance(candidate: Candidate) -> tuple[float, float, tuple[int, ...]]:
@@ -93,4 +151,5 @@ def distance(candidate: Candidate) -> tuple[float, float, tuple[int, ...]]:
 
 # The memory-saving ladder, in the order it is climbed. Paged KV is always on; CPU offload keeps
 # evicted prefixes and does not let more requests run, so it is explained and never a step here.
-LADDER = ("quantize-weights", "fp8-kv-cache", "small-chunks")
+SMALL_CHUNKS = "small-chunks"
+LADDER = ("quantize-weights", "fp8-kv-cache", SMALL_CHUNKS)

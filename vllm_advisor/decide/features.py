@@ -15,7 +15,9 @@ from vllm_advisor.types.workload import Feature, Lora, Workload
 # A recipe's values for these are one machine's; the plan decides them for this one.
 _DECIDED_HERE = frozenset(
     {
+        "data_parallel_size",
         "decode_context_parallel_size",
+        "enable_expert_parallel",
         "gpu_memory_utilization",
         "kv_cache_dtype",
         "max_model_len",
@@ -50,6 +52,11 @@ def check_model_runs(model: ModelFacts, workload: Workload, engine: EngineFacts)
             where="constraints.trust_remote_code",
             fix="constraints: {trust_remote_code: true} after reading that code, or another model",
         )
+
+
+def recipe_spreads(model: ModelFacts) -> bool:
+    """The verified recipe keeps experts whole (``--enable-expert-parallel``)."""
+    return bool(model.num_experts and model.serving.base_args.get("enable_expert_parallel"))
 
 
 def text_only(model: ModelFacts, workload: Workload) -> bool:

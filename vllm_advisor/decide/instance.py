@@ -91,7 +91,7 @@ def build_instance(
         role=role,
         engine_args=EngineArgs.from_decisions(model_decision, flags),
         replicas=chosen.replicas,
-        gpus=chosen.settings.ranks,
+        gpus=chosen.settings.gpus,
         classes=tuple(d.request.name for d in search.demands),
         figures=chosen.figures,
     )
@@ -171,5 +171,7 @@ _SERVING = {
     Serving.TENSOR_PARALLEL: "one GPU is not enough: tensor parallelism over one node",
     Serving.CONTEXT_PARALLEL: "tensor parallelism replicates this cache, so it is split by tokens "
     "with decode context parallelism",
+    Serving.DATA_PARALLEL: "tensor parallelism replicates this cache, so engines with a cache of "
+    "their own share the experts",
     Serving.PIPELINE_PARALLEL: "one node is not enough: pipeline stages over several nodes",
 }

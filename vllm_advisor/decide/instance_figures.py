@@ -75,12 +75,21 @@ def instance_figures(name: str, search: Search, chosen: Candidate) -> tuple[Figu
         planning,
         "kv.blocks",
     )
+    if chosen.figures.engines > 1:
+        add(
+            "kv.total_concurrency",
+            round(chosen.figures.total_concurrency, 2),
+            "requests",
+            f"kv.max_concurrency x {chosen.figures.engines} engines, each with its own cache",
+            planning,
+            "kv.max_concurrency",
+        )
     add(
         "kv.blocks_needed",
         chosen.needed_blocks,
         "blocks",
         "1 + sum over classes of shared prefix + concurrency x (request at p95 - shared prefix), "
-        "one replica's share",
+        f"one {'replica' if chosen.figures.engines == 1 else 'engine'}'s share",
         formula("replicas-from-concurrency"),
     )
     add(

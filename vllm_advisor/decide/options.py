@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vllm_advisor.decide.candidate import Candidate, Setting
+from vllm_advisor.decide.candidate import Candidate, Setting, lost_to, one_of_each
 from vllm_advisor.decide.layout import Demands, Slot, split, unified
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.types.plan import Alternative
@@ -58,8 +58,8 @@ def alternatives(
     shown = chosen or next((o for o in options if o.slots), None)
     for slot in shown.slots if shown else ():
         best = slot.search.best
-        others = [c for c in slot.search.candidates if c is not best]
-        out += [of_candidate(slot.name, c, best, price) for c in others[:_SHOWN]]
+        others = (c for c in slot.search.candidates if c is not best)
+        out += [of_candidate(slot.name, c, best, price) for c in one_of_each(others, _SHOWN)]
     return tuple(out)
 
 
@@ -67,14 +67,7 @@ def of_candidate(
     subject: str, candidate: Candidate, best: Candidate | None, price: float | None
 ) -> Alternative:
     """A candidate as an alternative, with the reason it lost."""
-    why = candidate.fails
-    if not why and best is not None:
-        if candidate.gpus > best.gpus:
-            why = f"{candidate.gpus} GPUs instead of {best.gpus}"
-        elif len(candidate.steps) > len(best.steps):
-            why = "no cheaper, and it gives up more precision"
-        else:
-            why = "no cheaper, and more ranks that have to talk to each other"
+    concurrency = candidate.max_concurrency
     capacity = candidate.figures.capacity if candidate.figures else None
     lost = [
         text
@@ -90,10 +83,10 @@ def of_candidate(
         feasible=not candidate.fails,
         gpus=candidate.gpus,
         kv_bytes_per_request=capacity.request_bytes if capacity else None,
-        max_concurrency=round(capacity.max_concurrency, 2) if capacity else None,
+        max_concurrency=None if concurrency is None else round(concurrency, 2),
         cost_usd_per_hour=usd(price, candidate.gpus),
         loses=" and ".join(lost) or "nothing",
-        why=why,
+        why=lost_to(best, candidate) if best else candidate.fails,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from vllm_advisor.decide.candidate import Candidate
+from vllm_advisor.decide.candidate import Candidate, lost_to, one_of_each
 from vllm_advisor.decide.reasons import Scope, formula, vllm
 from vllm_advisor.decide.search import Search
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.decision import Decision, Rejected
 
 
@@ -19,11 +20,11 @@ def served_names_flag(scope: Scope, names: tuple[str, ...]) -> Decision:
 
 
 def parallel_flags(scope: Scope, search: Search, chosen: Candidate) -> list[Decision]:
-    """TP, PP and DCP, with the candidates that lost."""
+    """TP, PP, DCP and DP with EP, with the candidates that lost."""
     settings, model = chosen.settings, search.setting.model
     because = (f"{scope.name}.memory.weights", f"{scope.name}.memory.kv_cache")
     rejected = _losers(search, chosen)
-    if settings.ranks == 1:
+    if settings.gpus == 1:
         return [
             scope.decide(
                 "parallelism",
@@ -70,6 +71,7 @@ def parallel_flags(scope: Scope, search: Search, chosen: Candidate) -> list[Deci
                 rejected=() if out else rejected,
             )
         )
+    out += _data_parallel_flags(scope, search, settings, () if out else rejected)
     if settings.ranks > search.setting.node.gpu_count:
         nodes = settings.ranks // search.setting.node.gpu_count
         out.append(
@@ -95,13 +97,41 @@ def parallel_flags(scope: Scope, search: Search, chosen: Candidate) -> list[Deci
     return out
 
 
+def _data_parallel_flags(
+    scope: Scope, search: Search, settings: InstanceSettings, rejected: tuple[Rejected, ...]
+) -> list[Decision]:
+    """Engines with a cache of their own, and whole experts spread over the GPUs of all."""
+    engines, model = settings.data_parallel_size, search.setting.model
+    out = []
+    if engines > 1:
+        held = "the latent cache" if model.uses_mla else "every KV head"
+        out.append(
+            scope.decide(
+                "data_parallel_size",
+                engines,
+                f"{engines} engines, each with its own attention, its own KV cache and its own "
+                f"max_num_seqs, behind one port: tensor parallelism over {settings.gpus} GPUs "
+                f"would hold {held} more than once. Attention weights are held by every engine",
+                vllm("0.33.0:vllm/v1/engine/core_client.py#DPLBAsyncMPClient"),
+                because=(f"{scope.name}.memory.weights", f"{scope.name}.kv.total_concurrency"),
+                rejected=rejected,
+            )
+        )
+    if settings.enable_expert_parallel:
+        out.append(
+            scope.decide(
+                "enable_expert_parallel",
+                True,  # noqa: FBT003
+                f"each of the {settings.gpus} GPUs holds whole experts, 1/{settings.gpus} of them",
+                vllm("0.33.0:vllm/config/parallel.py#enable_expert_parallel")
+                if engines > 1 or model.serving.source is None
+                else model.serving.source,
+                because=(f"{scope.name}.memory.weights",),
+            )
+        )
+    return out
+
+
 def _losers(search: Search, chosen: Candidate) -> tuple[Rejected, ...]:
-    out: list[Rejected] = []
-    for other in search.candidates:
-        if other is chosen or other.steps != chosen.steps or len(out) == 3:
-            continue
-        why = other.fails or f"{other.gpus} GPUs instead of {chosen.gpus}"
-        if not other.fails and other.gpus == chosen.gpus:
-            why = "no cheaper, and more ranks that have to talk to each other"
-        out.append(Rejected(option=other.label, why=why))
-    return tuple(out)
+    others = (c for c in search.candidates if c is not chosen and c.steps == chosen.steps)
+    return tuple(Rejected(option=c.label, why=lost_to(chosen, c)) for c in one_of_each(others, 3))

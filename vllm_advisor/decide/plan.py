@@ -15,6 +15,7 @@ from vllm_advisor.decide.instance import Built, build_instance
 from vllm_advisor.decide.layout import Demands, demands_of, served_names
 from vllm_advisor.decide.nearest import nearest
 from vllm_advisor.decide.options import Option, alternatives, tried_options, usd
+from vllm_advisor.decide.prefix_caching import prefix_notes
 from vllm_advisor.decide.reasons import Scope, user
 from vllm_advisor.decide.retrieval import retrieval_figures, retrieval_notes
 from vllm_advisor.decide.schemes import classic_schemes
@@ -94,7 +95,7 @@ def _feasible(
         )
         ports += slot.chosen.replicas
         built.append(one)
-        notes += assumed
+        notes += (*assumed, *prefix_notes(slot.search, slot.chosen))
         if one.instance.figures is not None:
             notes += one.instance.figures.assumptions
     retrieved = retrieval_figures(demands.all, workload)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from vllm_advisor.decide.candidate import Candidate
+from vllm_advisor.decide.candidate import Candidate, Kind
+from vllm_advisor.decide.prefix_caching import prefix_caching_flags
 from vllm_advisor.decide.reasons import Scope, formula, vllm
 from vllm_advisor.decide.search import Search
 from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.source import Source, SourceKind
-from vllm_advisor.units import format_tokens
 
 
 def scheduler_flags(
@@ -20,8 +20,10 @@ def scheduler_flags(
         scope.decide(
             "max_num_seqs",
             settings.max_num_seqs,
-            f"{total} requests at once over {chosen.replicas} replica(s), a quarter more, in "
-            "eights; the profile run pays activation memory for every sequence",
+            f"{total} requests at once over {chosen.replicas} replica(s)"
+            + (f" of {settings.data_parallel_size} engines" if chosen.kind is Kind.DATA else "")
+            + ", a quarter more, in eights; the profile run pays activation memory for every "
+            "sequence",
             formula("sequences"),
             because=(f"{scope.name}.memory.activations",),
             rejected=(
@@ -40,18 +42,7 @@ def scheduler_flags(
             Source(SourceKind.DOCS, "docs.vllm.ai/en/latest/configuration/optimization"),
         ),
     ]
-    if not search.setting.pooling:  # nothing is generated: there is no prefix to go on from
-        out.append(
-            scope.decide(
-                "enable_prefix_caching",
-                True,  # noqa: FBT003
-                _prefix_reason(search),
-                Source(
-                    SourceKind.VLLM_DEFAULT,
-                    f"{search.setting.engine.version}:enable_prefix_caching",
-                ),
-            )
-        )
+    out += prefix_caching_flags(scope, search, chosen)
     if shares_with_chat:
         threshold = settings.max_num_batched_tokens // 2
         out.append(
@@ -64,22 +55,3 @@ def scheduler_flags(
             )
         )
     return out
-
-
-def _prefix_reason(search: Search) -> str:
-    shared = [d for d in search.demands if d.shared_prefix_tokens]
-    again = [d for d in search.demands if d.request.requests_per_document > 1]
-    if again:
-        d = again[0]
-        return (
-            f"class {d.request.name} asks about the same document "
-            f"{d.request.requests_per_document:g} times: its KV cache is reused. On by default; "
-            "stated so that it stays on"
-        )
-    if shared:
-        d = shared[0]
-        return (
-            f"class {d.request.name} shares a prefix of {format_tokens(d.shared_prefix_tokens)} "
-            "tokens, held once. On by default; stated so that it stays on"
-        )
-    return "costs nothing when nothing repeats. On by default; stated so that it stays on"

@@ -61,6 +61,21 @@ def chunk_for(
     )
 
 
+def shared_chunk(chunk: Chunk, engines: int) -> Chunk:
+    """The chunk of each of several data-parallel engines: together they read what one would."""
+    tokens = max(_SMALL_CHUNK, chunk.tokens // engines)
+    why = (
+        f"experts get the tokens of all {engines} engines in one step, {tokens * engines:,} at "
+        "most, and memory for as many is set aside at start-up"
+    )
+    if tokens == chunk.tokens:
+        return Chunk(tokens=tokens, reason=f"{chunk.reason}; {why}")
+    return Chunk(
+        tokens=tokens,
+        reason=f"a share of {chunk.tokens:,} for each engine, {_SMALL_CHUNK:,} at least: {why}",
+    )
+
+
 def sequences_for(concurrency: int, chunk: int) -> int:
     """``max_num_seqs``: the concurrency of one replica with a quarter more, in eights.
 

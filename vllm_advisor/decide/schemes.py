@@ -163,6 +163,7 @@ def _settings(scheme: _Scheme, search: Search, context: Context) -> InstanceSett
         language_model_only=setting.language_model_only,
         async_scheduling=setting.engine.async_scheduling,
         gdn_prefill_checkpoint=setting.engine.gdn_prefill_checkpoint,
+        tower_on_first_stage=setting.engine.tower_on_first_stage,
         max_position_embeddings=context.max_position_embeddings,
     )
     return replace(

@@ -15,15 +15,23 @@ from vllm_advisor.decide.candidate import (
 )
 from vllm_advisor.decide.context import Context
 from vllm_advisor.decide.demand import Demand
-from vllm_advisor.decide.scheduling import Chunk, chunk_for, sequences_for, small_chunk
-from vllm_advisor.errors import AdvisorError, InfeasibleError
+from vllm_advisor.decide.features import recipe_spreads
+from vllm_advisor.decide.parallel_sizes import ParallelSizes, parallel_sizes
+from vllm_advisor.decide.scheduling import (
+    Chunk,
+    chunk_for,
+    sequences_for,
+    shared_chunk,
+    small_chunk,
+)
+from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capability
 from vllm_advisor.sizing.capacity import CacheLayout
-from vllm_advisor.sizing.instance import cache_layout, shared_prefix_blocks, size_instance
-from vllm_advisor.sizing.parallelism import check_parallelism
+from vllm_advisor.sizing.instance import cache_layout, size_instance
+from vllm_advisor.sizing.kv_cache import WINDOWED
+from vllm_advisor.sizing.prefix_cache import shared_prefix_blocks
 from vllm_advisor.sizing.settings import InstanceSettings
-from vllm_advisor.types.model import KVCacheSpecKind
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.units import ceil_div, format_bytes, format_tokens
 
@@ -43,12 +51,15 @@ class Search:
         self.demands = demands
         self.context = context
         self.defaults = batch_defaults(setting.engine, setting.node.accelerator)
+        self.long_documents = long_documents
         self.chunk = chunk_for(demands, self.defaults, long_documents=long_documents)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every candidate, cheapest feasible first, infeasible ones last."""
-        tried = [(s, *parallel) for s in self._steps() for parallel in self._parallel()]
+        setting = self.setting
+        ways = parallel_sizes(setting.model, setting.node, setting.constraints.max_gpus)
+        tried = [(s, way) for s in self._steps() for way in ways]
         found = [c for each in tried if (c := self._accepted(*each)) is not None]
         served = sorted((c for c in found if not c.fails), key=lambda c: c.order)
         return (*served, *sorted((c for c in found if c.fails), key=distance))
@@ -85,9 +96,7 @@ class Search:
             steps.append((LADDER[0],))
         if not self._no_fp8_cache():
             steps += [(*s, LADDER[1]) for s in steps]
-        windowed = any(
-            s.kind is KVCacheSpecKind.SLIDING_WINDOW for s in self.setting.model.cache_specs
-        )
+        windowed = any(s.kind in WINDOWED for s in self.setting.model.cache_specs)
         if windowed and self.chunk.tokens > small_chunk():
             steps += [(*s, LADDER[2]) for s in steps]
         return steps
@@ -115,41 +124,16 @@ class Search:
             return error.what
         return ""
 
-    def _parallel(self) -> list[tuple[int, int, int]]:
-        """(TP, PP, DCP) that vLLM accepts on this node, without judging memory."""
-        node, model = self.setting.node, self.setting.model
-        limit = self.setting.constraints.max_gpus or node.total_gpus
-        sizes = [t for t in range(1, node.gpu_count + 1) if node.gpu_count % t == 0 or t & -t == t]
-        out = []
-        for tp in sizes:
-            for pp in range(1, node.node_count + 1):
-                if pp > 1 and tp != node.gpu_count:
-                    continue  # spans nodes only with all GPUs of each
-                if tp * pp > min(limit, node.total_gpus):
-                    continue
-                for dcp in (d for d in range(1, tp + 1) if tp % d == 0):
-                    try:
-                        check_parallelism(
-                            model,
-                            tensor_parallel_size=tp,
-                            pipeline_parallel_size=pp,
-                            decode_context_parallel_size=dcp,
-                        )
-                    except InfeasibleError:
-                        continue
-                    out.append((tp, pp, dcp))
-        return out
-
-    def _accepted(self, steps: tuple[str, ...], tp: int, pp: int, dcp: int) -> Candidate | None:
+    def _accepted(self, steps: tuple[str, ...], way: ParallelSizes) -> Candidate | None:
         """A candidate, or ``None`` where context parallelism does not go with its cache."""
         try:
-            return self._candidate(steps, tp, pp, dcp)
+            return self._candidate(steps, way)
         except AdvisorError:
-            if dcp == 1:
+            if way.context == 1:
                 raise
             return None
 
-    def _candidate(self, steps: tuple[str, ...], tp: int, pp: int, dcp: int) -> Candidate:
+    def _candidate(self, steps: tuple[str, ...], way: ParallelSizes) -> Candidate:
         setting, context = self.setting, self.context
         gpu = setting.node.accelerator
         cache_dtype = FP8_CACHE if LADDER[1] in steps else "auto"
@@ -164,9 +148,11 @@ class Search:
         if LADDER[2] in steps:
             chunk = Chunk(
                 tokens=small_chunk(),
-                reason="sliding-window layers keep two chunks beside their window: a smaller chunk "
-                "makes every request smaller",
+                reason="layers with a window keep the tokens in flight, two chunks, beside it: a "
+                "smaller chunk makes every request smaller",
             )
+        if way.data > 1:
+            chunk = shared_chunk(chunk, way.data)
         settings = InstanceSettings(
             max_model_len=context.max_model_len,
             max_num_batched_tokens=chunk.tokens,
@@ -177,31 +163,35 @@ class Search:
             capability=gpu.capability,
             sparse_format=choice.sparse_format,
             kv_cache_dtype=cache_dtype,
-            tensor_parallel_size=tp,
-            pipeline_parallel_size=pp,
-            decode_context_parallel_size=dcp,
+            tensor_parallel_size=way.tensor,
+            pipeline_parallel_size=way.pipeline,
+            decode_context_parallel_size=way.context,
+            data_parallel_size=way.data,
+            enable_expert_parallel=way.data > 1 or (way.gpus > 1 and recipe_spreads(setting.model)),
             quantization=FP8_WEIGHTS if LADDER[0] in steps else None,
             language_model_only=setting.language_model_only,
             max_loras=setting.lora.max_loras if setting.lora else 0,
             max_lora_rank=setting.lora.max_lora_rank if setting.lora else 16,
             async_scheduling=setting.engine.async_scheduling,
             gdn_prefill_checkpoint=setting.engine.gdn_prefill_checkpoint,
+            tower_on_first_stage=setting.engine.tower_on_first_stage,
             max_position_embeddings=context.max_position_embeddings,
         )
         return self._fill(settings, steps, chunk)
 
     def _fill(self, settings: InstanceSettings, steps: tuple[str, ...], chunk: Chunk) -> Candidate:
-        """The fewest replicas that hold the demand; each replica takes an equal share."""
+        """The fewest replicas that hold the demand; each engine takes an equal share."""
         setting = self.setting
         layout = cache_layout(setting.model, settings)
         limit = min(
             setting.constraints.max_gpus or setting.node.total_gpus, setting.node.total_gpus
         )
-        most = max(1, limit // settings.ranks)
+        most = max(1, limit // settings.gpus)
         total = sum(d.concurrency for d in self.demands)
         last: Candidate | None = None
         for replicas in range(1, most + 1):
-            seqs = sequences_for(ceil_div(total, replicas), chunk.tokens)
+            engines = replicas * settings.data_parallel_size
+            seqs = sequences_for(ceil_div(total, engines), chunk.tokens)
             settings = replace(settings, max_num_seqs=seqs)
             figures = size_instance(
                 setting.model,
@@ -210,32 +200,37 @@ class Search:
                 overheads=setting.overheads,
                 layout=layout,
             )
-            needed = self._needed_blocks(layout, replicas)
+            needed = self._needed_blocks(layout, engines)
             last = Candidate(
                 settings=settings,
                 steps=steps,
                 replicas=replicas,
                 figures=figures,
                 chunk=chunk,
+                long_documents=self.long_documents,
                 needed_blocks=needed,
-                fails=self._verdict(figures, layout, needed, replicas),
+                fails=self._verdict(figures, layout, needed, engines),
             )
-            if not last.fails or not figures.starts:
+            if not last.fails or not figures.capacity.fits:
                 return last  # more replicas do not make one request smaller
         assert last is not None  # noqa: S101 - most >= 1
         return last
 
-    def _needed_blocks(self, layout: CacheLayout, replicas: int) -> int:
-        """Blocks one replica needs: its share of each class, shared prefixes held once."""
+    def _needed_blocks(self, layout: CacheLayout, engines: int) -> int:
+        """Blocks one engine needs: its share of each class, shared prefixes held once.
+
+        vLLM sends a request to the engine with the fewest waiting and running ones
+        (vllm/v1/engine/core_client.py#DPLBAsyncMPClient.get_core_engine_for_request).
+        """
         needed = 1  # the null block
         for demand in self.demands:
             each = layout.request_blocks(demand.typical_tokens)
             once = shared_prefix_blocks(layout, demand.shared_prefix_tokens)
-            needed += once + ceil_div(demand.concurrency, replicas) * (each - once)
+            needed += once + ceil_div(demand.concurrency, engines) * (each - once)
         return needed
 
     def _verdict(
-        self, figures: InstanceFigures, layout: CacheLayout, needed: int, replicas: int
+        self, figures: InstanceFigures, layout: CacheLayout, needed: int, engines: int
     ) -> str:
         """Why it fails, or nothing. What the fitted overheads may miss by is kept free."""
         capacity, spare = figures.capacity, self.setting.overheads.error_bytes
@@ -258,7 +253,10 @@ class Search:
             return f"vLLM does not start: {figures.refusal}"
         blocks = capacity.num_gpu_blocks - spare // layout.block_bytes
         if needed > blocks:
-            share = "" if replicas == 1 else f" over {replicas} replicas"
+            data = figures.engines
+            share = "" if engines == data else f" over {engines // data} replicas"
+            if data > 1:
+                share += f" of {data} engines" if share else f" over {data} engines"
             return (
                 f"{total} requests at once{share} need {format_tokens(needed)} KV cache blocks "
                 f"each, {format_tokens(blocks)} are safe to count on"

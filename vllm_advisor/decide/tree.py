@@ -27,6 +27,7 @@ class Serving(StrEnum):
     ONE_GPU_FP8_KV = "one-gpu-fp8-kv-cache"
     TENSOR_PARALLEL = "tensor-parallel"
     CONTEXT_PARALLEL = "decode-context-parallel"
+    DATA_PARALLEL = "data-parallel-attention"
     PIPELINE_PARALLEL = "pipeline-parallel"
 
 
@@ -65,6 +66,8 @@ def serving_of(settings: InstanceSettings) -> Serving:
     """The lower tree: which leaf a chosen whole-context instance stands on."""
     if settings.pipeline_parallel_size > 1:
         return Serving.PIPELINE_PARALLEL
+    if settings.data_parallel_size > 1:
+        return Serving.DATA_PARALLEL
     if settings.decode_context_parallel_size > 1:
         return Serving.CONTEXT_PARALLEL
     if settings.tensor_parallel_size > 1:

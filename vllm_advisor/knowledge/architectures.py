@@ -6,13 +6,12 @@ layer needs code (in ``kv_layers`` and ``weights``).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from vllm_advisor import resources
-from vllm_advisor.knowledge.profile_file import read_profile
+from vllm_advisor.knowledge.profile_file import read_yaml, record
 from vllm_advisor.types.model import KVCacheSpecKind, StateKind
 
 # Config keys that change what a layer caches. Each pattern consumes some; a key that is set and
@@ -58,11 +57,8 @@ EXPERT_KEYS = (
 )
 
 
-class _Profile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Layers(_Profile):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
     """Which layers keep what.
 
     ``uniform``: all full. ``all_sliding``: all windowed when the config sets a window.
@@ -124,7 +120,8 @@ class Layers(_Profile):
         return frozenset(explained | {key for key in others if key})
 
 
-class Moe(_Profile):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moe:
     """Config keys of the expert layers; names are keys of config.json, not values."""
 
     experts: str
@@ -156,7 +153,8 @@ class Moe(_Profile):
     latent_quantized: bool = True  # whether a checkpoint's quantization reaches the projections
 
 
-class Mixer(_Profile):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixer:
     """Recurrent mixers: a constant, or the config key that decides."""
 
     bias: bool | str = False  # of the projections
@@ -172,7 +170,8 @@ class Mixer(_Profile):
     output: str = "out_proj"
 
 
-class Architecture(_Profile):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
     """One family: bias and norm fields hold a constant or the config key that decides."""
 
     source: str
@@ -198,7 +197,7 @@ class Architecture(_Profile):
     family: Literal["gemma3n", "gemma4"] | None = None
     moe: Moe | None = None
     # Hybrid models: what config.json leaves out, as transformers fills it in.
-    defaults: dict[str, Any] = {}
+    defaults: dict[str, Any] = field(default_factory=dict)
     mixer: Mixer = Mixer()
     feed_forward: Literal["every", "named", "none", "shared_blocks"] = "every"
     query_gate: bool | str = False  # q_proj makes a gate as wide as the queries
@@ -209,11 +208,6 @@ class Architecture(_Profile):
     attention_module: str = "self_attn"
 
 
-class _File(Architecture):
-    architectures: tuple[str, ...]
-    overrides: dict[str, dict[str, Any]] = {}
-
-
 @cache
 def find_architecture(name: str) -> Architecture | None:
     """The layout of an architecture by its Hugging Face class name, or ``None`` if unknown."""
@@ -221,9 +215,8 @@ def find_architecture(name: str) -> Architecture | None:
         text = path.read_text(encoding="utf-8")
         if name not in text:
             continue
-        raw = read_profile(path, _File)
-        if name not in raw.architectures:
-            continue
-        fields = raw.model_dump(exclude={"architectures", "overrides"}, exclude_unset=True)
-        return Architecture.model_validate({**fields, **raw.overrides.get(name, {})})
+        family = read_yaml(path)
+        names, overrides = family.pop("architectures"), family.pop("overrides", {})
+        if name in names:
+            return record(Architecture, {**family, **overrides.get(name, {})}, path)
     return None

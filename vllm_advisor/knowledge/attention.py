@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-
-from pydantic import BaseModel, ConfigDict
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InfeasibleError, NotModelledError
@@ -25,9 +24,8 @@ _RECURRENT = {
 _FLAG = "--attention-backend"
 
 
-class _Rule(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
     model: str | None = None
     cache: tuple[str, ...] | None = None
     capability: tuple[int, int]
@@ -38,18 +36,16 @@ class _Rule(BaseModel):
     note: str = ""
 
 
-class _Backend(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Backend:
     latent: bool = False
     cache: tuple[str, ...]
     capability: tuple[int, int]
     block_size: int
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
     source: str
     groups: dict[str, tuple[str, ...]]  # lists of cache dtypes that the rules refer to
     backends: dict[str, _Backend]

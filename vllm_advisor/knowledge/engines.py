@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
-import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, ConfigDict
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError, UnknownFactError
+from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts, Flag
 from vllm_advisor.types.source import Source
@@ -27,10 +26,9 @@ _FACTS = "facts.yaml"
 _LISTS = ("spellings", "negations", "choices")
 
 
-class _Entry(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
     """A fact for a range of versions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     versions: str
     source: str
@@ -40,21 +38,23 @@ class _Entry(BaseModel):
         return SpecifierSet(self.versions).contains(version, prereleases=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Number(_Entry):
     value: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Count(_Entry):
     value: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Switch(_Entry):
     value: bool
 
 
-class _DeviceClass(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceClass:
     memory_gib: int = 0
     name_without: str | None = None
     capability_not: int | None = None
@@ -70,22 +70,32 @@ class _DeviceClass(BaseModel):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchDefaults(_Entry):
     classes: tuple[_DeviceClass, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Connectors(_Entry):
+    grouped: dict[str, Literal["yes", "no", "unknown", "own_cache"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _QuantizationMethods(_Entry):
     methods: dict[str, int]
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
     gpu_memory_utilization: tuple[_Number, ...]
     block_size: tuple[_Count, ...]
     async_scheduling: tuple[_Switch, ...]
     gdn_prefill_checkpoint: tuple[_Switch, ...]
     image_uid: tuple[_Count, ...]
+    sparse_pcp_graphs: tuple[_Switch, ...]
+    float_cache_is_models: tuple[_Switch, ...]
+    tower_on_first_stage: tuple[_Switch, ...]
+    kv_connectors: tuple[_Connectors, ...]
     batch_defaults: tuple[_BatchDefaults, ...]
     quantization_min_capability: tuple[_QuantizationMethods, ...]
 
@@ -99,6 +109,10 @@ class EngineSources:
     async_scheduling: Source
     gdn_prefill_checkpoint: Source
     image_uid: Source
+    sparse_pcp_graphs: Source
+    float_cache_is_models: Source
+    tower_on_first_stage: Source
+    kv_connectors: Source
     batch_defaults: Source
     quantization_min_capability: Source
 
@@ -139,6 +153,10 @@ def load_engine(version: str | None = None) -> EngineFacts:
         async_scheduling=facts["async_scheduling"].value,
         gdn_prefill_checkpoint=facts["gdn_prefill_checkpoint"].value,
         image_uid=facts["image_uid"].value,
+        sparse_pcp_graphs=facts["sparse_pcp_graphs"].value,
+        float_cache_is_models=facts["float_cache_is_models"].value,
+        tower_on_first_stage=facts["tower_on_first_stage"].value,
+        kv_connectors=facts["kv_connectors"].grouped,
         source=recorded["source"],
         known=asked == Version(used),
         version_used=used,
@@ -210,13 +228,7 @@ def _flag(entry: dict[str, Any]) -> Flag:
 
 @cache
 def _facts() -> _Facts:
-    text = (resources.profiles("engines") / _FACTS).read_text("utf-8")
-    return _Facts.model_validate(yaml.load(text, Loader=_loader()))  # noqa: S506
-
-
-def _loader() -> Any:
-    """The C loader where PyYAML was built with it: the same rules, many times faster."""
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return read_profile(resources.profiles("engines") / _FACTS, _Facts)
 
 
 @cache
@@ -227,7 +239,7 @@ def _facts_of(version: str) -> dict[str, Any]:
         UnknownFactError: a fact has no entry for the version.
     """
     chosen = {}
-    for name in _Facts.model_fields:
+    for name in (field.name for field in fields(_Facts)):
         entries = getattr(_facts(), name)
         entry = next((e for e in entries if e.holds(Version(version))), None)
         if entry is None:

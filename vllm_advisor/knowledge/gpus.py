@@ -15,10 +15,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing import TypeVar
 
 from vllm_advisor import resources
 from vllm_advisor.errors import UnknownFactError
@@ -32,22 +31,18 @@ _LIST = "see `vllm-advisor profiles gpus`, or describe the GPU in the workload f
 _WORDS_OF_VENDOR = ("nvidia-", "geforce-", "tesla-")
 _SIZED = re.compile(r"(.+)-(\d+)gi?b?")  # "h20-96gb": a name followed by its memory
 _Number = TypeVar("_Number", int, float)
-_Positive = Annotated[float, Field(gt=0)]
-_Mebibytes = Annotated[int, Field(gt=0)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PriceListing(_Frozen):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceListing:
     """One on-demand price somebody asked, and who it was."""
 
-    usd_per_gpu_hour: _Positive
+    usd_per_gpu_hour: float
     source: str
 
 
-class GpuProfile(_Frozen):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProfile:
     """One file of ``profiles/gpus``.
 
     ``names`` are NVML's, ``labels`` the values of ``nvidia.com/gpu.product``, ``short_names`` what
@@ -56,32 +51,34 @@ class GpuProfile(_Frozen):
     """
 
     id: str
-    names: tuple[str, ...] = Field(min_length=1)
+    names: tuple[str, ...]
     labels: tuple[str, ...]
     short_names: tuple[str, ...] = ()
-    compute_capability: str = Field(pattern=r"^\d+\.\d$")
-    nvml_total_mib: _Mebibytes | None
-    cuda_total_mib: _Mebibytes | None
-    nominal_memory_gb: int = Field(gt=0)
+    compute_capability: str
+    nvml_total_mib: int | None
+    cuda_total_mib: int | None
+    nominal_memory_gb: int
     unified_memory: bool = False
-    memory_bandwidth_gb_s: _Positive
-    bf16_tflops_dense: _Positive | None
-    fp8_tflops_dense: _Positive | None
-    nvlink_gb_s_per_direction: _Positive | None
+    memory_bandwidth_gb_s: float
+    bf16_tflops_dense: float | None
+    fp8_tflops_dense: float | None
+    nvlink_gb_s_per_direction: float | None
     pcie: str
-    tdp_w: _Positive | None
+    tdp_w: float | None
     prices: tuple[PriceListing, ...]
     notes: str = ""
     sources: dict[str, str]
 
-    @model_validator(mode="after")
-    def _has_memory_and_sources(self) -> GpuProfile:
+    def __post_init__(self) -> None:
+        figures = {key: getattr(self, key) for key in FIGURES}
+        unsound = [k for k, v in figures.items() if isinstance(v, int | float) and v <= 0]
+        if unsound:
+            raise ValueError(f"{', '.join(unsound)} has to be above zero")
         if self.nvml_total_mib is None and self.cuda_total_mib is None:
             raise ValueError("neither nvml_total_mib nor cuda_total_mib is known")
-        unsourced = sorted(k for k in FIGURES if getattr(self, k) and not self.sources.get(k))
+        unsourced = sorted(k for k, v in figures.items() if v and not self.sources.get(k))
         if unsourced:
             raise ValueError(f"no source for {', '.join(unsourced)}")
-        return self
 
 
 FIGURES = (

@@ -8,84 +8,76 @@ nothing else registers a profile.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing import Any
 
 from vllm_advisor import resources
 from vllm_advisor.knowledge.profile_file import profile_names, read_profile
 from vllm_advisor.types.model import ServingFacts, ServingVariant
 from vllm_advisor.types.source import Source, SourceKind
 
-_HubId = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
-_Count = Annotated[int, Field(gt=0)]
-_Text = Annotated[str, Field(min_length=1)]
 
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ProfileWeights(_Frozen):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileWeights:
     """What vLLM allocates for the weights at TP 1; ``parameters`` counts packed elements."""
 
-    parameters: _Count
-    bytes: _Count
-    bytes_by_dtype: dict[str, _Count]
-    source: _Text
+    parameters: int
+    bytes: int
+    bytes_by_dtype: dict[str, int]
+    source: str
 
-    @model_validator(mode="after")
-    def _dtypes_sum(self) -> ProfileWeights:
+    def __post_init__(self) -> None:
         total = sum(self.bytes_by_dtype.values())
         if total != self.bytes:
             raise ValueError(f"bytes_by_dtype sums to {total}, not to bytes ({self.bytes})")
-        return self
 
 
-class _Yarn(_Frozen):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Yarn:
     """The largest YaRN factor the publisher documents, over how many positions."""
 
-    factor: float = Field(gt=1)
-    original_max_position_embeddings: _Count
-    source: Annotated[str, Field(pattern=r"^docs:")]
+    factor: float
+    original_max_position_embeddings: int
+    source: str
 
 
-class _Variant(_Frozen):
-    name: _Text
-    model_id: _HubId
-    precision: _Text
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    name: str
+    model_id: str
+    precision: str
 
 
-class _Serving(_Frozen):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Serving:
     min_vllm_version: str | None = None
-    base_args: dict[str, Any] = {}
-    features: dict[str, dict[str, Any]] = {}
+    base_args: dict[str, Any] = field(default_factory=dict)
+    features: dict[str, dict[str, Any]] = field(default_factory=dict)
     variants: tuple[_Variant, ...] = ()
-    source: _Text
+    source: str
 
 
-class _Head(_Frozen):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
     """The first keys of a file."""
 
-    model_id: _HubId
-    aliases: tuple[_HubId, ...]
+    model_id: str
+    aliases: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _ModelFile(_Head):
-    source: _Text
+    source: str
     notes: str = ""
     config: dict[str, Any]
     weights: ProfileWeights | None = None
     serving: _Serving | None = None
     yarn: _Yarn | None = None
 
-    @model_validator(mode="after")
-    def _names_an_architecture(self) -> _ModelFile:
+    def __post_init__(self) -> None:
         if not self.config.get("architectures"):
             raise ValueError("config names no architectures")
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 from functools import cache
 
 from packaging.specifiers import SpecifierSet
-from pydantic import BaseModel, ConfigDict, Field
 
 from vllm_advisor import resources
 from vllm_advisor.errors import NotModelledError
@@ -17,11 +15,8 @@ from vllm_advisor.types.source import Source, SourceKind
 from vllm_advisor.units import GIB, MIB
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Term(_Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Term:
     """How far one term misses, in GiB."""
 
     logs: int
@@ -30,7 +25,8 @@ class _Term(_Model):
     max: float
 
 
-class _Family(_Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
     versions: str
     logits_factor: float
     hidden_factor: float
@@ -51,13 +47,14 @@ class _Family(_Model):
     graph_reference_sizes: int
     graph_actual_share: float
     graphs_set_aside: bool
-    sample: int = Field(ge=0)
-    error_gib: float = Field(gt=0)
+    sample: int
+    error_gib: float
     source: str
     terms: dict[str, _Term]
 
 
-class _BeforeStart(_Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BeforeStart:
     gpu: str
     tensor_parallel: bool
     gib: float
@@ -66,7 +63,8 @@ class _BeforeStart(_Model):
     logs: int
 
 
-class _File(_Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
     families: tuple[_Family, ...]
     before_start: tuple[_BeforeStart, ...]
 
@@ -123,6 +121,8 @@ def memory_before_start(
     # A GPU that shares the host's memory says nothing of one that does not, and the reverse.
     alike = same if unified_memory else [e for e in entries if not _shares_host_memory(e)]
     alike = [e for e in alike if e.tensor_parallel is tensor_parallel] or alike or list(entries)
+    import statistics  # noqa: PLC0415 - brings random and decimal, and most GPUs have a log
+
     return MemoryBeforeStart(
         size_bytes=round(statistics.median(e.gib for e in alike) * GIB),
         logs=0,

@@ -173,6 +173,7 @@ def _figures(given: dict[str, Any], name: str, figures: dict[str, Figure]) -> In
         refusal=given["refusal"] or "",
         spare_bytes=given["spare_bytes"],
         may_miss_bytes=given["may_miss_bytes"],
+        engines=cache["engines"],
         assumptions=tuple(_assumption(a) for a in given["assumptions"]),
     )
 

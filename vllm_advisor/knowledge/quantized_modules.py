@@ -190,9 +190,9 @@ def _matcher(names: list[str], *, substring: bool) -> Callable[[str], bool]:
         for layer in dict.fromkeys((_layer(name), "")):
             listed = plain.get(layer, set())
             # Abbreviated paths match at the boundaries of components.
-            if not listed.isdisjoint(_parts(name)) or (
-                substring and any(n in name for n in listed)
-            ):
+            if listed and not listed.isdisjoint(_parts(name)):
+                return True
+            if substring and any(n in name for n in listed):
                 return True
             if any(pattern.match(name) for pattern in wild.get(layer, ())):
                 return True

@@ -18,7 +18,6 @@ from vllm_advisor.types.model import (
 )
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-_16_BIT = 2
 
 
 def recurrent_state(name: str, layout: Layers, config: dict[str, Any]) -> KVCacheSpec:
@@ -57,10 +56,10 @@ def _first(config: dict[str, Any], *keys: str) -> int:
     raise KeyError(keys[0])
 
 
-def _state_bytes(layout: Layers, config: dict[str, Any]) -> int:
-    """Bytes of the recurrence: what the config asks for, else the convolution's."""
+def _state_bytes(layout: Layers, config: dict[str, Any]) -> int | None:
+    """Bytes of the recurrence where the config or the architecture asks for a dtype."""
     named = config.get("mamba_ssm_cache_dtype") or config.get("mamba_ssm_dtype")
-    return _BYTES.get(str(named or layout.recurrent_dtype), _16_BIT)
+    return _BYTES.get(str(named or layout.recurrent_dtype))
 
 
 def _mamba1(layout: Layers, config: dict[str, Any]) -> RecurrentState:

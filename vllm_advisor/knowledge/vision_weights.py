@@ -13,7 +13,8 @@ from typing import Any
 from vllm_advisor.knowledge.weight_parts import plain
 from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
 
-Sizes = tuple[int, int]  # parameters that TP cuts, and those every rank holds
+# Parameters that TP cuts, those every rank holds, and a projector that TP always cuts.
+Sizes = tuple[int, ...]
 
 
 def vision_components(config: dict[str, Any]) -> tuple[WeightComponent, ...] | None:
@@ -34,12 +35,18 @@ def vision_components(config: dict[str, Any]) -> tuple[WeightComponent, ...] | N
     if tower is None or audio:
         return None
     try:
-        split, whole = tower(vision, int(text["hidden_size"]), config)
+        split, whole, *cut = tower(vision, int(text["hidden_size"]), config)
     except (KeyError, TypeError):
         return None
+    heads = _heads(vision)
     parts = (
-        replace(plain("vision_split", split, shard=Shard.SPLIT), split_size=_heads(vision)),
+        replace(
+            plain("vision_split", split, shard=Shard.SPLIT),
+            split_size=heads,
+            whole_by_data=tower in _BY_DATA,
+        ),
         plain("vision_whole", whole),
+        replace(plain("vision_cut", sum(cut), shard=Shard.SPLIT), split_size=heads),
     )
     return tuple(replace(part, kind=WeightKind.VISION) for part in parts if part.params)
 
@@ -134,7 +141,7 @@ def _llama4(vision: dict[str, Any], text: int, _: dict[str, Any]) -> Sizes:
     whole += ((image // patch) ** 2 + 2 + 4) * hidden
     inner, outer = get("projector_input_dim", 4096), get("projector_output_dim", 4096)
     split += intermediate * inner + inner * outer
-    return split + get("vision_output_dim", 7680) * text, whole
+    return split, whole, get("vision_output_dim", 7680) * text
 
 
 def _minimax(vision: dict[str, Any], text: int, config: dict[str, Any]) -> Sizes:
@@ -163,3 +170,5 @@ _TOWERS: dict[str, Callable[[dict[str, Any], int, dict[str, Any]], Sizes]] = {
     "llama4": _llama4,
     "minimax_m3_vl": _minimax,
 }
+# Their models set supports_encoder_tp_data; others go on cutting the tower, with a warning.
+_BY_DATA = (_qwen, _kimi, _llama4, _minimax)

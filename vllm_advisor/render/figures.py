@@ -19,12 +19,13 @@ def figures_dict(figures: InstanceFigures, configured: int) -> dict[str, Any]:
         needed to answer. ``max_model_len.fits`` is the longest request that would start.
         ``headroom`` is false
         where the fitted overheads may miss (``may_miss_bytes``) by more than is left beside one
-        request (``spare_bytes``).
+        request (``spare_bytes``). Everything in ``kv_cache`` is of one engine, as its log says it;
+        ``total_tokens`` and ``total_concurrency`` are over all data-parallel ``engines``.
     """
     capacity = figures.capacity
     return {
         "memory": _memory(figures.budget) if figures.budget else None,
-        "kv_cache": _kv_cache(capacity),
+        "kv_cache": _kv_cache(capacity, figures),
         "max_model_len": {
             "configured": configured,
             "derived_limit": figures.derived_max_model_len,
@@ -55,7 +56,7 @@ def _memory(budget: MemoryBudget) -> dict[str, int]:
     }
 
 
-def _kv_cache(capacity: Capacity) -> dict[str, Any]:
+def _kv_cache(capacity: Capacity, figures: InstanceFigures) -> dict[str, Any]:
     return {
         "tokens": capacity.tokens,
         "num_gpu_blocks": capacity.num_gpu_blocks,
@@ -66,6 +67,9 @@ def _kv_cache(capacity: Capacity) -> dict[str, Any]:
         "blocks_per_request": capacity.blocks_per_request,
         "request_bytes": capacity.request_bytes,
         "max_concurrency": capacity.max_concurrency,
+        "engines": figures.engines,
+        "total_tokens": figures.total_tokens,
+        "total_concurrency": figures.total_concurrency,
         "groups": [
             {
                 "kind": group.kind,

@@ -80,6 +80,7 @@ def _view(
         "starts": _spanning_starts(script, engine) if spanning else _starts(script, replicas),
         "unlisted": 0 if spanning else max(0, len(replicas) - _LISTED_REPLICAS),
         "capacity": capacity,
+        "engines": instance.figures.engines if instance.figures else 1,
         "concurrency": f"{capacity.max_concurrency:.2f}x" if capacity else "",
         "args": [
             {"because": because(arg.origin), "words": flag_words(arg, engine)}

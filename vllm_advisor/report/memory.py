@@ -76,5 +76,12 @@ def print_kv_cache(page: Page, figures: Mapping[str, Any]) -> None:
             (f"{cache['max_concurrency']:.2f}x", "bold"),
             indent=2,
         )
+        if cache.get("engines", 1) > 1:
+            page.text(
+                f"in each of {cache['engines']} data-parallel engines; over all of them "
+                f"{cache['total_tokens']:,} tokens, ",
+                (f"{cache['total_concurrency']:.2f}x", "bold"),
+                indent=2,
+            )
         return
     page.text(("vLLM would refuse to start: ", "red"), figures["refusal"], indent=2)

@@ -13,7 +13,8 @@ REASONS = 4  # over all instances, but two for each; explain has the rest
 REASONS_OF_THE_DEPLOYMENT = 1  # the strategy of each class stands under Routes
 ALTERNATIVES = 4
 # Figures of an instance that have a place of their own here.
-_ASKED, _NEEDED, _IN_THE_LOG_LINE = "concurrency.", "kv.blocks_needed", "kv.max_concurrency"
+_ASKED, _NEEDED = "concurrency.", "kv.blocks_needed"
+_IN_THE_LOG_LINE = ("kv.max_concurrency", "kv.total_concurrency")
 _UNKNOWN = "-"
 
 
@@ -91,10 +92,13 @@ def _print_demand(page: Page, plan: Mapping[str, Any], instance: Mapping[str, An
         if _NEEDED in own and instance["figures"]:
             blocks = instance["figures"]["kv_cache"]["num_gpu_blocks"]
             line += f"; that takes {cell(own[_NEEDED]['value'])} of {cell(blocks)} KV cache blocks"
-            line += " of each replica" if instance["replicas"] > 1 else ""
+            if instance["figures"]["kv_cache"].get("engines", 1) > 1:
+                line += " of each engine"
+            elif instance["replicas"] > 1:
+                line += " of each replica"
         page.text(line, indent=2)
     for key, value in requests.items():
-        if not key.startswith(_ASKED) and key != _IN_THE_LOG_LINE:
+        if not key.startswith(_ASKED) and key not in _IN_THE_LOG_LINE:
             page.text(f"{key}: {value} requests ({own[key]['formula']})", indent=2)
 
 

@@ -37,7 +37,12 @@ from vllm_advisor.sizing.parallelism import check_parallelism
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.model import ModelFacts
 
-_SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "decode_context_parallel_size")
+_SIZES = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "prefill_context_parallel_size",
+    "decode_context_parallel_size",
+)
 
 
 @rule(

@@ -9,13 +9,32 @@ from vllm_advisor.sizing.lora import lora_bytes
 from vllm_advisor.sizing.overhead import overhead_assumptions, rank_overheads
 from vllm_advisor.sizing.overhead_shape import shape_of
 from vllm_advisor.sizing.settings import InstanceSettings
-from vllm_advisor.sizing.weights import weight_bytes
+from vllm_advisor.sizing.weights import WeightBytes, weight_bytes
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import Overheads
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import Figure, MemoryBudget
 from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 from vllm_advisor.units import format_bytes
+
+
+def instance_weights(model: ModelFacts, settings: InstanceSettings) -> WeightBytes:
+    """Weights of the fullest rank under these settings."""
+    return weight_bytes(
+        model,
+        tensor_parallel_size=settings.tensor_parallel_size,
+        pipeline_parallel_size=settings.pipeline_parallel_size,
+        # Without expert parallelism, experts are cut by TP x DP x PCP (fused_moe/config.py).
+        expert_parallel_ranks=settings.data_parallel_size * settings.prefill_context_parallel_size,
+        expert_parallel=settings.enable_expert_parallel,
+        capability=settings.capability,
+        online_quantization=settings.quantization,
+        language_model_only=settings.language_model_only,
+        redundant_experts=settings.redundant_experts,
+        tower_on_first_stage=settings.tower_on_first_stage,
+        encoder_by_data=settings.encoder_by_data,
+        offload=settings.offload,
+    )
 
 
 def memory_budget(
@@ -32,17 +51,7 @@ def memory_budget(
     measured = Source(SourceKind.MEASURED, overheads.source.partition(":")[2])
     formula = Source(SourceKind.FORMULA, "memory-budget")
     requested = math.ceil(gpu.memory_total * settings.gpu_memory_utilization)
-    weights = weight_bytes(
-        model,
-        tensor_parallel_size=settings.tensor_parallel_size,
-        pipeline_parallel_size=settings.pipeline_parallel_size,
-        # Without expert parallelism, experts are cut by TP x DP (fused_moe/config.py).
-        expert_parallel_ranks=settings.data_parallel_size,
-        expert_parallel=settings.enable_expert_parallel,
-        capability=settings.capability,
-        online_quantization=settings.quantization,
-        language_model_only=settings.language_model_only,
-    )
+    weights = instance_weights(model, settings)
     adapters = 0
     if settings.max_loras:
         adapters = lora_bytes(
@@ -51,7 +60,9 @@ def memory_budget(
             max_lora_rank=settings.max_lora_rank,
             tensor_parallel_size=settings.tensor_parallel_size,
         )
-    weight_total = weights.rank_bytes + adapters
+    # EPLB moves experts through a copy of one layer's (distributed/eplb/eplb_state.py#add_model).
+    moved = weights.layer_experts if settings.eplb else 0
+    weight_total = weights.rank_bytes + adapters + moved
     multimodal = model.multimodal and not settings.language_model_only
     shape = shape_of(model, multimodal=multimodal, online_fp8=settings.quantization == "fp8")
     beside = rank_overheads(shape, settings, gpu, overheads)
@@ -96,7 +107,8 @@ def memory_budget(
             weight_total,
             f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
             f"PP {settings.pipeline_parallel_size}"
-            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else ""),
+            + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else "")
+            + (f" + {format_bytes(moved)} to move experts" if moved else ""),
             model.weights.source,
         ),
         activations=figure(

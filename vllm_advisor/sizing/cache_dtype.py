@@ -21,6 +21,7 @@ _ELEMENT_BYTES = {
     "fp8_e5m2": 1,
     "fp8_inc": 1,
 }
+_SIXTEEN_BITS = 2
 _AMPERE = 80  # compute capability x 10
 _INLINE_SCALES = 8  # FP32 scales of K and V beside each token and head
 _PER_TOKEN_HEAD = {"fp8_per_token_head": 8, "int8_per_token_head": 8, "int4_per_token_head": 4}
@@ -65,6 +66,16 @@ def resolved_dtype(model: ModelFacts, asked: str | None, accelerator: Accelerato
 def is_turboquant(cache_dtype: str) -> bool:
     """One of the formats that leave the outer layers of dense models in the model's dtype."""
     return cache_dtype in _TURBOQUANT
+
+
+def is_eight_bit(cache_dtype: str) -> bool:
+    """One byte per element, with scales for the whole tensor."""
+    return _ELEMENT_BYTES.get(cache_dtype) == 1
+
+
+def is_quantized(cache_dtype: str) -> bool:
+    """Anything but the model's own dtype."""
+    return cache_dtype != "auto" and _ELEMENT_BYTES.get(cache_dtype) != _SIXTEEN_BITS
 
 
 def head_bytes(cache_dtype: str, head_size: int, head_size_v: int, model_dtype_bytes: int) -> int:

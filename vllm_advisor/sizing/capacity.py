@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vllm_advisor.sizing.cache_dtype import FULL_PRECISION_EDGES, is_turboquant
 from vllm_advisor.sizing.kv_cache import (
     MAMBA,
     KVCacheSettings,
@@ -20,6 +19,11 @@ from vllm_advisor.sizing.kv_groups import (
     group_layers,
     tokens_line,
 )
+from vllm_advisor.sizing.skipped_layers import (
+    own_block_size,
+    primary_block_size,
+    stays_whole,
+)
 from vllm_advisor.types.model import KVCacheSpec
 from vllm_advisor.types.sizing import Capacity, KVCacheGroup
 
@@ -34,7 +38,8 @@ class CacheLayout:
         self, layers: tuple[tuple[KVCacheSpec, ...], ...], settings: KVCacheSettings
     ) -> None:
         self.settings = settings
-        self.block_size = aligned_block_size(tuple(s for of in layers for s in of), settings)
+        aligned = aligned_block_size(tuple(s for of in layers for s in of), settings)
+        self.block_size = primary_block_size(aligned, settings)
         self.groups: tuple[Group, ...] = group_layers(self._caches(layers), settings)
         self.stage_block_bytes = (
             tuple(
@@ -46,19 +51,15 @@ class CacheLayout:
         )
 
     def _caches(self, layers: tuple[tuple[KVCacheSpec, ...], ...]) -> tuple[Cached, ...]:
-        """One page per cache; TurboQuant leaves the outer layers of dense models in 16 bits."""
-        plain = replace(self.settings, cache_dtype="auto")
-        hybrid = any(s.kind is MAMBA for of in layers for s in of)
-        edges = FULL_PRECISION_EDGES if is_turboquant(self.settings.cache_dtype) else 0
-        last = len(layers) - edges
+        """One page per cache."""
+        settings, block = self.settings, self.block_size
+        plain = replace(settings, cache_dtype="auto")
         return tuple(
             (
                 index,
-                layer_page(
-                    spec,
-                    plain if edges and not hybrid and not edges <= index < last else self.settings,
-                    self.block_size,
-                ),
+                layer_page(spec, plain, own_block_size(spec, settings, block))
+                if stays_whole(index, spec, layers, settings)
+                else layer_page(spec, settings, block),
             )
             for index, of in enumerate(layers)
             for spec in of

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
+from vllm_advisor.errors import InputError, NotModelledError
 from vllm_advisor.sizing.budget import memory_budget
+from vllm_advisor.sizing.cache_dtype import is_quantized
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.context_length import derived_max_model_len
+from vllm_advisor.sizing.context_parallel import check_context_parallel, check_interleave
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, without_window
 from vllm_advisor.sizing.parallelism import check_parallelism
+from vllm_advisor.sizing.prefix_match import check_prefix_match_unit
 from vllm_advisor.sizing.refusal import refusal
 from vllm_advisor.sizing.settings import InstanceSettings
+from vllm_advisor.sizing.skipped_layers import check_skipped_layers
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import Overheads
-from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts, dtype_bytes
+from vllm_advisor.types.model import ModelFacts, dtype_bytes
 from vllm_advisor.types.sizing import InstanceFigures
-
-_MIXED_BATCH_HEADS = 32
-_PADDED_HEADS = 64
 
 
 def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
@@ -30,56 +31,42 @@ def cache_layout(model: ModelFacts, settings: InstanceSettings) -> CacheLayout:
     declared = model.quantization.kv_cache_dtype if model.quantization else None
     if cache_dtype == "auto" and declared:
         cache_dtype = declared  # vllm/utils/torch_utils.py: auto takes what the checkpoint declares
-    _check_context_parallel(model, settings)
+    check_context_parallel(model, settings)
     layers = model.kv_cache
     if not settings.sliding_window:
         layers = tuple(tuple(without_window(spec) for spec in of) for of in layers)
-    return CacheLayout(
-        layers,
-        KVCacheSettings(
-            cache_dtype=cache_dtype,
-            model_dtype_bytes=dtype_bytes(settings.dtype or model.dtype),
-            block_size=settings.block_size,
-            max_model_len=settings.max_model_len,
-            in_flight_tokens=settings.in_flight_tokens,
-            tensor_parallel_size=settings.tensor_parallel_size,
-            pipeline_parallel_size=settings.pipeline_parallel_size,
-            decode_context_parallel_size=settings.decode_context_parallel_size,
-            hybrid_manager=settings.hybrid_manager,
-            prefix_caching=settings.prefix_caching,
-            capability=settings.capability,
-            gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
-            sparse_format=settings.sparse_format,
-            block_outermost=model.block_outermost,
-        ),
+    cache = KVCacheSettings(
+        cache_dtype=cache_dtype,
+        model_dtype_bytes=dtype_bytes(settings.dtype or model.dtype),
+        block_size=settings.block_size,
+        max_model_len=settings.max_model_len,
+        in_flight_tokens=settings.in_flight_tokens,
+        tensor_parallel_size=settings.tensor_parallel_size,
+        pipeline_parallel_size=settings.pipeline_parallel_size,
+        decode_context_parallel_size=settings.decode_context_parallel_size,
+        hybrid_manager=settings.hybrid_manager,
+        prefix_caching=settings.prefix_caching,
+        capability=settings.capability,
+        skip_layers=settings.kv_cache_dtype_skip_layers
+        if is_quantized(cache_dtype)
+        else frozenset(),
+        mamba_cache_dtype=settings.mamba_cache_dtype,
+        mamba_ssm_cache_dtype=settings.mamba_ssm_cache_dtype,
+        gdn_prefill_checkpoint=settings.gdn_prefill_checkpoint,
+        sparse_format=settings.sparse_format,
+        block_outermost=model.block_outermost,
     )
-
-
-def _check_context_parallel(model: ModelFacts, settings: InstanceSettings) -> None:
-    dcp = settings.decode_context_parallel_size
-    if dcp == 1:
-        return
-    if any(s.sparse for s in model.cache_specs):
-        # vllm/v1/attention/backends/mla/flashmla_sparse.py
-        local = model.num_attention_heads // settings.tensor_parallel_size
-        why, fix = "", "--decode-context-parallel-size 1"
-        if settings.sparse_format is None:
-            why = "requires an fp8_ds_mla KV cache; the 16-bit sparse path is not supported"
-            fix = "--kv-cache-dtype fp8 on Hopper"
-        elif local >= _MIXED_BATCH_HEADS:
-            why = f"runs with fewer than {_MIXED_BATCH_HEADS} heads per rank only, here {local}"
-        elif local * dcp > _PADDED_HEADS:
-            why = f"would gather {local * dcp} heads, more than the {_PADDED_HEADS} it pads to"
-        if why:
-            raise InfeasibleError(
-                f"DCP for FlashMLA sparse {why}", where="--decode-context-parallel-size", fix=fix
-            )
-    if model.block_outermost or any(s.state is not None for s in model.cache_specs):
-        raise NotModelledError(
-            f"decode context parallelism of {model.architecture} is not modelled",
-            where="--decode-context-parallel-size",
-            fix="--decode-context-parallel-size 1",
-        )
+    if cache.skip_layers:
+        declared_only = settings.kv_cache_dtype == "auto" and declared is not None
+        check_skipped_layers(layers, cache, declared=declared_only)
+    layout = CacheLayout(layers, cache)
+    check_interleave(layout, settings)
+    check_prefix_match_unit(
+        layout,
+        settings.prefix_match_unit,
+        hashed=settings.prefix_caching or settings.kv_connector,
+    )
+    return layout
 
 
 def size_instance(
@@ -107,6 +94,7 @@ def size_instance(
         model,
         tensor_parallel_size=settings.tensor_parallel_size,
         pipeline_parallel_size=settings.pipeline_parallel_size,
+        prefill_context_parallel_size=settings.prefill_context_parallel_size,
         decode_context_parallel_size=settings.decode_context_parallel_size,
         expert_parallel=settings.enable_expert_parallel,
     )
@@ -145,18 +133,6 @@ def size_instance(
         refusal=refusal(capacity, settings, recurrent=layout.recurrent),
         spare_bytes=None if budget is None else available - needed,
         may_miss_bytes=overheads.error_bytes,
+        engines=settings.data_parallel_size,
         assumptions=notes,
-    )
-
-
-def shared_prefix_blocks(layout: CacheLayout, tokens: int) -> int:
-    """Blocks of a shared prefix that prefix caching holds once for all requests.
-
-    Only whole blocks are shared (vllm/v1/core/block_pool.py), and only where every block stays:
-    windowed layers are counted in full for each request.
-    """
-    return sum(
-        tokens // g.page.block_size
-        for g in layout.groups
-        if g.page.window is None and g.page.kind is not KVCacheSpecKind.MAMBA
     )

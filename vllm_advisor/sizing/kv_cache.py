@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.sizing.cache_dtype import head_bytes, latent_bytes
-from vllm_advisor.types.model import KVCacheSpec, KVCacheSpecKind, RecurrentState, StateKind
+from vllm_advisor.types.model import (
+    KVCacheSpec,
+    KVCacheSpecKind,
+    RecurrentState,
+    StateKind,
+    dtype_bytes,
+)
 from vllm_advisor.units import ceil_div, round_up
 
 FULL = KVCacheSpecKind.FULL_ATTENTION
@@ -49,6 +55,9 @@ class KVCacheSettings:
     prefix_caching: bool = True
     capability: int = 90
     gdn_prefill_checkpoint: bool = True
+    skip_layers: frozenset[str] = frozenset()  # --kv-cache-dtype-skip-layers
+    mamba_cache_dtype: str = "auto"
+    mamba_ssm_cache_dtype: str = "auto"
     sparse_format: int | None = None  # bytes per token of a sparse backend's own FP8 format
     block_outermost: bool = False
 
@@ -89,16 +98,32 @@ def kv_heads_per_rank(num_kv_heads: int, tensor_parallel_size: int) -> int:
     return max(1, num_kv_heads // tensor_parallel_size)
 
 
-def state_bytes(state: RecurrentState, tensor_parallel_size: int) -> int:
+def state_bytes(state: RecurrentState, settings: KVCacheSettings) -> int:
     """Bytes of one recurrent state on one rank.
 
-    Source: vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator.
+    Source: vllm/model_executor/layers/mamba/mamba_utils.py#MambaStateShapeCalculator and
+    #MambaStateDtypeCalculator.
+
+    Raises:
+        InfeasibleError: the state is not kept in the dtype asked for.
     """
-    tp = tensor_parallel_size
+    tp = settings.tensor_parallel_size
+    conv_bytes, element_bytes = state.conv_bytes, state.element_bytes
+    if settings.mamba_cache_dtype != "auto":
+        conv_bytes = dtype_bytes(settings.mamba_cache_dtype)
+    asked = settings.mamba_ssm_cache_dtype
+    if asked == "float16" and state.kind is StateKind.KDA:
+        raise InfeasibleError(
+            "KDA recurrent state supports only auto, float32, and bfloat16; got float16",
+            where="--mamba-ssm-cache-dtype",
+            fix="leave it out",
+        )
+    if asked != "auto" and state.kind is not StateKind.LINEAR_ATTENTION:
+        element_bytes = dtype_bytes(asked)
     groups = state.num_groups if state.num_groups % tp == 0 else tp
     channels = ceil_div(state.conv_channels + 2 * groups * state.group_size, tp)
-    conv = state.conv_rows * channels * state.conv_bytes
-    return conv + ceil_div(state.elements, tp) * state.element_bytes
+    conv = state.conv_rows * channels * conv_bytes
+    return conv + ceil_div(state.elements, tp) * (element_bytes or conv_bytes)
 
 
 def checkpoints(state: RecurrentState, settings: KVCacheSettings) -> tuple[int, int]:
@@ -149,7 +174,7 @@ def aligned_block_size(specs: tuple[KVCacheSpec, ...], settings: KVCacheSettings
     attention = [s for s in specs if s.kind is not MAMBA]
     if not states or not attention:
         return settings.block_size
-    state_page = max(state_bytes(s, settings.tensor_parallel_size) for s in states)
+    state_page = max(state_bytes(s, settings) for s in states)
     one = token_bytes(attention[0], settings)
     step = settings.block_size
     if attention[0].kind is MLA:
@@ -168,7 +193,7 @@ def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) ->
         block_size: the aligned attention block size.
     """
     if spec.state is not None:
-        page = state_bytes(spec.state, settings.tensor_parallel_size)
+        page = state_bytes(spec.state, settings)
         cached = settings.prefix_caching
         extra = checkpoints(spec.state, settings)[0]
         return LayerPage(

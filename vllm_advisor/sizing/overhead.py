@@ -91,6 +91,7 @@ def rank_overheads(
             max_num_batched_tokens=tokens,
             tensor_parallel_size=settings.tensor_parallel_size,
             pipeline_parallel_size=pipeline,
+            data_parallel_size=settings.data_parallel_size,
             expert_parallel=experts,
         ),
         cuda_graphs=cuda_graph_bytes(
@@ -153,8 +154,8 @@ def moe_workspace_bytes(
     """Scratch of the experts, allocated once and kept.
 
     tokens x experts per token x (max(inter, hidden) + max(2 x inter, hidden)) x dtype, inter
-    divided by TP unless experts are kept whole. Other kernels' scratch is taken for equal, tokens
-    of other data-parallel ranks are not counted. Source:
+    divided by TP unless experts are kept whole. Other kernels' scratch is taken for equal.
+    ``tokens`` are those of all data-parallel engines. Source:
     vllm/model_executor/layers/fused_moe/experts/triton_moe.py#TritonExperts.workspace_shapes.
     """
     inter = shape.moe_intermediate_size
@@ -172,6 +173,7 @@ def activation_bytes(
     max_num_batched_tokens: int,
     tensor_parallel_size: int = 1,
     pipeline_parallel_size: int = 1,
+    data_parallel_size: int = 1,
     expert_parallel: bool = False,
 ) -> int:
     """Peak of vLLM's profile run on the last pipeline stage, with the experts' scratch.
@@ -179,7 +181,9 @@ def activation_bytes(
     The larger of the sampler's pass (``logits_factor`` x logits + ``hidden_factor`` x hidden) and
     the widest layer (gate, up, product + ``forward_hidden_factor`` x hidden + sparse attention's
     scratch), and a constant, the experts' scratch, the encoder's outputs, and two hidden states
-    between pipeline stages (make_empty_intermediate_tensors).
+    between pipeline stages (make_empty_intermediate_tensors). Data-parallel engines profile
+    together, and the default all2all backend gathers the tokens of all of them before the experts
+    (fused_moe/prepare_finalize/naive_dp_ep.py; since 0.17 in one piece).
     """
     tokens = max_num_batched_tokens
     hidden = hidden_bytes(shape, tokens)
@@ -190,9 +194,12 @@ def activation_bytes(
     if shape.sparse_attention:
         forward += overheads.sparse_bytes_per_token * tokens
     kept = overheads.constant_bytes
+    gathered = tokens * data_parallel_size
+    if shape.num_experts and data_parallel_size > 1:
+        forward += hidden_bytes(shape, gathered)
     if overheads.moe_workspace and shape.num_experts:
         kept += moe_workspace_bytes(
-            shape, tokens, tensor_parallel_size, expert_parallel=expert_parallel
+            shape, gathered, tensor_parallel_size, expert_parallel=expert_parallel
         )
     if shape.multimodal:
         kept += overheads.multimodal_bytes

@@ -16,6 +16,7 @@ def check_parallelism(
     *,
     tensor_parallel_size: int,
     pipeline_parallel_size: int = 1,
+    prefill_context_parallel_size: int = 1,
     decode_context_parallel_size: int = 1,
     expert_parallel: bool = False,
 ) -> None:
@@ -29,7 +30,8 @@ def check_parallelism(
         InfeasibleError: vLLM refuses the combination.
     """
     tp, dcp = tensor_parallel_size, decode_context_parallel_size
-    if tp < 1 or pipeline_parallel_size < 1 or dcp < 1:
+    pcp = prefill_context_parallel_size
+    if min(tp, pipeline_parallel_size, pcp, dcp) < 1:
         raise InfeasibleError("parallel sizes start at 1", where="--tensor-parallel-size")
     if model.num_attention_heads % tp:
         raise InfeasibleError(
@@ -70,15 +72,23 @@ def check_parallelism(
             where="--pipeline-parallel-size",
             fix="--pipeline-parallel-size 1",
         )
-    _check_block_scales(model, tp, expert_parallel=expert_parallel)
-    _check_dcp(model, tp, dcp)
+    _check_block_scales(model, tp, pcp, expert_parallel=expert_parallel)
+    if pcp == 1:
+        _check_dcp(model, tp, dcp)
+    elif dcp not in (1, pcp, tp * pcp):
+        raise InfeasibleError(
+            "When PCP is enabled, DCP must be disabled, span the PCP axis, or span the full "
+            f"TP x PCP axis. Got TP={tp}, PCP={pcp}, DCP={dcp}.",
+            where="--decode-context-parallel-size",
+            fix=f"one of {', '.join(map(str, sorted({1, pcp, tp * pcp})))}",
+        )
 
 
 def check_one_node(ranks: int, gpus: int, *, spread: bool) -> None:
     """Raise what vLLM raises when one node has fewer GPUs than the instance has ranks.
 
     Args:
-        ranks: tensor x pipeline parallel size.
+        ranks: tensor x pipeline x prefill context parallel size.
         gpus: GPUs of one node.
         spread: the command says how to reach other nodes (Ray, ``--nnodes``).
 
@@ -95,7 +105,7 @@ def check_one_node(ranks: int, gpus: int, *, spread: bool) -> None:
         )
 
 
-def _check_block_scales(model: ModelFacts, tp: int, *, expert_parallel: bool) -> None:
+def _check_block_scales(model: ModelFacts, tp: int, pcp: int, *, expert_parallel: bool) -> None:
     block = model.quantization.weight_block if model.quantization else None
     if block is None:
         return
@@ -104,6 +114,7 @@ def _check_block_scales(model: ModelFacts, tp: int, *, expert_parallel: bool) ->
     name, size = "intermediate_size", model.intermediate_size
     if model.moe_intermediate_size:
         name, size = "moe_intermediate_size", model.moe_intermediate_size
+        tp *= pcp  # experts are cut over both
     share, rest = divmod(size, tp)
     if not rest and share % block[0] == 0:
         return

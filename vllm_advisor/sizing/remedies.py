@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.sizing.instance import size_instance
+from vllm_advisor.sizing.kv_cache import WINDOWED
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import AttentionChoice, Overheads
-from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 
 # vLLM's budget does not see what is allocated after its profile run; more than this leaves no room.
@@ -22,7 +23,6 @@ _MOST_UTILIZATION = 0.95
 _SEQUENCES = (512, 256, 128, 64, 32, 16, 8)
 _CHUNKS = (4096, 2048, 1024)
 _TENSOR_PARALLEL = (2, 4, 8, 16)
-_WINDOWED = (KVCacheSpecKind.SLIDING_WINDOW, KVCacheSpecKind.CHUNKED_LOCAL_ATTENTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def denser(case: Case) -> Remedy | None:
 
 def _changes(case: Case) -> Iterator[Remedy]:
     settings = case.settings
-    if any(spec.kind in _WINDOWED for spec in case.model.cache_specs):
+    if any(spec.kind in WINDOWED for spec in case.model.cache_specs):
         smaller = (
             c for c in _CHUNKS if settings.max_num_seqs <= c < settings.max_num_batched_tokens
         )
@@ -134,7 +134,7 @@ def _changes(case: Case) -> Iterator[Remedy]:
         wider = replace(settings, tensor_parallel_size=ranks)
         found = case.sized(wider) if ranks > settings.tensor_parallel_size else None
         if found and found.starts:
-            gpus = wider.ranks * wider.data_parallel_size
+            gpus = wider.gpus
             more = case.gpus is None or gpus > case.gpus
             yield Remedy(
                 flags=f"--tensor-parallel-size {ranks}" + (f" on {gpus} GPUs" if more else ""),

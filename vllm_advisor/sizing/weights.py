@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank, stage_layers
+from vllm_advisor.sizing.offload import Offload, saved_bytes
 from vllm_advisor.types.model import (
     ModelFacts,
     QuantizationFacts,
@@ -39,6 +40,8 @@ class _Ranks:
     beyond: int = 1
     expert_parallel: bool = False
     capability: int = 90
+    redundant_experts: int = 0
+    encoder_by_data: bool = False
 
 
 _ONE = _Ranks()
@@ -49,11 +52,13 @@ class WeightBytes:
     """Weights of the fullest rank, and how the computed sum compares with a known one.
 
     ``mismatch`` is (known - computed) / computed of the whole model, ``None`` without a known size.
+    ``layer_experts`` are the bytes of one layer's experts on a rank.
     """
 
     rank_bytes: int
     total_bytes: int
     mismatch: float | None
+    layer_experts: int = 0
 
     @property
     def doubtful(self) -> bool:
@@ -71,6 +76,10 @@ def weight_bytes(
     capability: int = 90,
     online_quantization: str | None = None,
     language_model_only: bool = False,
+    redundant_experts: int = 0,
+    tower_on_first_stage: bool = True,
+    encoder_by_data: bool = False,
+    offload: Offload | None = None,
 ) -> WeightBytes:
     """Bytes of weights per rank on the fullest pipeline stage.
 
@@ -87,6 +96,10 @@ def weight_bytes(
         capability: compute capability x 10; MXFP4 kernels pad differently.
         online_quantization: ``fp8`` to quantize 16-bit linear weights while loading.
         language_model_only: leave the vision tower out.
+        redundant_experts: copies of experts that EPLB keeps beside them, in each layer.
+        tower_on_first_stage: of the vLLM version; else every stage holds the tower.
+        encoder_by_data: every rank holds its tower whole (``--mm-encoder-tp-mode data``).
+        offload: what stays in CPU memory.
     """
     online = ONLINE_FP8 if online_quantization is not None else None
     ranks = _Ranks(
@@ -94,6 +107,8 @@ def weight_bytes(
         beyond=expert_parallel_ranks,
         expert_parallel=expert_parallel,
         capability=capability,
+        redundant_experts=redundant_experts,
+        encoder_by_data=encoder_by_data,
     )
 
     def stage_bytes(layers: range, *, first: bool, last: bool) -> int:
@@ -102,9 +117,14 @@ def weight_bytes(
             if part.kind is WeightKind.VISION and language_model_only:
                 continue
             number = sum(1 for i in part.layers if i in layers) if part.layers else 1
-            if not part.layers and not _on_stage(part, first=first, last=last):
+            everywhere = part.kind is WeightKind.VISION and not tower_on_first_stage
+            if not (part.layers or everywhere or _on_stage(part, first=first, last=last)):
                 continue
             total += number * _part_bytes(part, model, online, ranks)
+        if offload is not None:
+            total -= saved_bytes(
+                model, offload, layers, lambda part: _part_bytes(part, model, online, ranks)
+            )
         return total
 
     stages = stage_layers(model.num_hidden_layers, pipeline_parallel_size)
@@ -116,18 +136,33 @@ def weight_bytes(
         if p.name != "mla_absorbed"
     )
     known = model.weights.checkpoint_bytes
+    routed = [part for part in model.weights.components if part.experts and part.layers]
+    first = min((part.layers[0] for part in routed), default=0)
+    layer_experts = sum(_part_bytes(p, model, online, ranks) for p in routed if first in p.layers)
     if known is None:
-        return WeightBytes(rank_bytes=rank, total_bytes=computed, mismatch=None)
+        return WeightBytes(
+            rank_bytes=rank, total_bytes=computed, mismatch=None, layer_experts=layer_experts
+        )
     extra = known - computed
     tower_known = any(p.kind is WeightKind.VISION for p in model.weights.components)
     if extra >= 0 and model.multimodal and not tower_known:
         beyond = 0 if language_model_only else ceil_div(extra, ranks.tp)
-        return WeightBytes(rank_bytes=rank + beyond, total_bytes=known, mismatch=0.0)
+        return WeightBytes(
+            rank_bytes=rank + beyond,
+            total_bytes=known,
+            mismatch=0.0,
+            layer_experts=layer_experts,
+        )
     # More on disk than the model is what vLLM leaves unread (draft layers); a little less is the
     # padding and copies that vLLM adds. Much less is a model that is smaller than we think.
     if extra < -computed * _TOLERANCE:
         rank = rank * known // computed
-    return WeightBytes(rank_bytes=rank, total_bytes=known, mismatch=extra / computed)
+    return WeightBytes(
+        rank_bytes=rank,
+        total_bytes=known,
+        mismatch=extra / computed,
+        layer_experts=layer_experts,
+    )
 
 
 def _on_stage(part: WeightComponent, *, first: bool, last: bool) -> bool:
@@ -144,7 +179,9 @@ def _part_bytes(
     if part.shard is Shard.VOCAB:
         width = params // part.rows
         params = round_up(round_up(part.rows, _VOCAB_PADDING), ranks.tp) // ranks.tp * width
-    elif part.kind is WeightKind.VISION and share % ranks.tp:
+    elif part.kind is WeightKind.VISION and (
+        share % ranks.tp or (ranks.encoder_by_data and part.whole_by_data)
+    ):
         pass  # a tower whose heads TP does not divide is whole on every rank
     elif part.shard is Shard.SPLIT:
         params, share = ceil_div(params, ranks.tp), ceil_div(share, ranks.tp)
@@ -174,7 +211,7 @@ def _experts(
     spread = ranks.tp * ranks.beyond
     if ranks.expert_parallel:
         experts = part.experts or 1
-        held = ceil_div(experts, spread)
+        held = ceil_div(experts + ranks.redundant_experts, spread)
         share, matrices = part.split_size, part.matrices // experts * held
         params = part.params // experts * held if part.experts else ceil_div(part.params, spread)
     elif part.shard is Shard.EXPERTS_WHOLE:

@@ -49,6 +49,10 @@ class EngineFacts:
     async_scheduling: bool
     gdn_prefill_checkpoint: bool = True  # FlashInfer's prefill keeps one more state per request
     image_uid: int | None = None  # the user that the official image is made for, beside root
+    kv_connectors: Mapping[str, str] = field(default_factory=dict)  # take groups: yes, no, ...
+    tower_on_first_stage: bool = True  # under pipeline parallelism; else on every stage
+    float_cache_is_models: bool = True  # a 16-bit cache of another dtype is refused
+    sparse_pcp_graphs: bool = True  # CUDA graphs of sparse MLA under prefill context parallelism
     source: str  # where the flags were read
     known: bool = True  # False: newer than the newest known, facts are of ``version_used``
     version_used: str = ""

@@ -42,7 +42,8 @@ class RecurrentState:
 
     The convolution keeps ``conv_rows`` x (``conv_channels`` + 2 x groups x ``group_size``)
     elements, the recurrence ``elements``; TP divides both. Mamba2's groups are replicated when
-    TP does not divide them. Byte sizes are of one element.
+    TP does not divide them. Byte sizes are of one element; ``element_bytes`` is ``None`` where the
+    recurrence is kept in the convolution's dtype.
     """
 
     kind: StateKind
@@ -52,7 +53,7 @@ class RecurrentState:
     num_groups: int = 0
     group_size: int = 0
     elements: int = 0
-    element_bytes: int = 2
+    element_bytes: int | None = None
     key_head_dim: int = 0
 
 
@@ -135,6 +136,7 @@ class WeightComponent:
     kv_heads: int = 0  # for Shard.KV_HEADS where the model's number does not apply
     modules: tuple[str, ...] = ()
     quantization: QuantizationFacts | None = None
+    whole_by_data: bool = False  # a tower that --mm-encoder-tp-mode data keeps whole on every rank
 
     @property
     def total_params(self) -> int:

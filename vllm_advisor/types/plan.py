@@ -17,7 +17,7 @@ from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 class Instance:
     """One kind of server in the deployment.
 
-    ``gpus`` is what one replica takes (TP x PP x PCP); ``figures`` are one replica's.
+    ``gpus`` is what one replica takes (TP x PP x PCP x DP); ``figures`` are one replica's.
     """
 
     name: str

@@ -99,7 +99,18 @@ class InstanceFigures:
     refusal: str = ""  # what vLLM prints when it does not start; empty when it does
     spare_bytes: int | None = None  # KV memory beyond one request; None when no GPU is named
     may_miss_bytes: int = 0  # what the fitted overheads may miss by
+    engines: int = 1  # data-parallel: each has a cache of its own, of ``capacity``
     assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        """KV cache tokens over all engines."""
+        return self.capacity.tokens * self.engines
+
+    @property
+    def total_concurrency(self) -> float:
+        """Requests of max_model_len at once over all engines."""
+        return self.capacity.max_concurrency * self.engines
 
     @property
     def starts(self) -> bool:

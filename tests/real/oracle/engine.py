@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from . import drafters, facts, fake_cuda, fake_ranks, stand_ins
+from . import drafters, facts, fake_cuda, fake_offload, fake_ranks, stand_ins
 from .compare import message
 from .executor import Executor, unchanged
 from .resolved import resolved_facts
@@ -95,6 +95,8 @@ def _answer(question: Question, model: Path) -> dict[str, Any]:
     found["weights"] = [stage["param_bytes"] for stage in weights]
     found["params"] = [stage["params"] for stage in weights]
     found["buffers"] = [stage["buffer_bytes"] for stage in weights]
+    if any(saved is not None for saved in stages.offloaded):
+        found["offloaded"] = stages.offloaded
     if stages.drafter:
         found["drafter"] = stages.drafter
     found["specs"] = sorted({type(s).__name__ for specs in stages.specs for s in specs.values()})
@@ -115,8 +117,9 @@ def _build_stages(config: Any, *, verbose: bool) -> SimpleNamespace:
 
     Returns:
         Per stage: ``specs`` (layer name to KV cache spec), ``layouts`` (names of KV cache
-        layouts), ``weights`` (``facts.weight_facts``); ``backends``, the attention backends' names,
-        of the first stage; ``drafter``, what a draft model adds to the last.
+        layouts), ``weights`` (``facts.weight_facts``), ``offloaded`` (bytes that leave the GPU,
+        ``None`` where nothing is moved); ``backends``, the attention backends' names, of the first
+        stage; ``drafter``, what a draft model adds to the last.
     """
     import torch
     from vllm.config import set_current_vllm_config
@@ -128,7 +131,9 @@ def _build_stages(config: Any, *, verbose: bool) -> SimpleNamespace:
     from vllm.v1.worker.workspace import init_workspace_manager
 
     parallel, dtype = config.parallel_config, config.model_config.dtype
-    stages = SimpleNamespace(specs=[], layouts=[], weights=[], backends=None, drafter=None)
+    stages = SimpleNamespace(
+        specs=[], layouts=[], weights=[], offloaded=[], backends=None, drafter=None
+    )
     for stage in range(parallel.pipeline_parallel_size):
         ranks = parallel.tensor_parallel_size * parallel.prefill_context_parallel_size
         parallel.rank = stage * ranks
@@ -136,14 +141,17 @@ def _build_stages(config: Any, *, verbose: bool) -> SimpleNamespace:
         with set_current_vllm_config(config):
             fake_ranks.become(parallel.rank, parallel)
             init_workspace_manager(torch.device("meta"), 1, 1)
+            offloader = fake_offload.install(config)
             with (
                 fake_cuda.meta_device(),
                 set_default_torch_dtype(dtype),
                 torch.device("meta"),
+                fake_offload.meta_copies(),
             ):
                 model = initialize_model(vllm_config=config)
                 last = stage == parallel.pipeline_parallel_size - 1
                 speculator = drafters.build(config, model) if last else None
+        stages.offloaded.append(fake_offload.saved_bytes(offloader))
         if speculator is not None:
             stages.drafter = facts.weight_facts(speculator.model, beside=model)
             stages.drafter["layers"] = sorted(speculator.draft_attn_layer_names)

@@ -156,10 +156,10 @@ def test_infeasible_plans_exit_1_and_write_nothing(tmp_path: Path) -> None:
         (("size", "qwen3-8b", "--gpu", "l4", "--set", "x"), "", 2, "NAME=VALUE"),
         (("size", "qwen3-8b", "--gpu", "l4", "-tp", "3"), "", 1, "attention heads"),
         (
-            ("size", "qwen3-8b", "--gpu", "l4", "--set", "cpu_offload_gb=4"),
+            ("size", "deepseek-v3", "--gpu", "b200", "-tp", "8", "--set", "cpu_offload_gb=4"),
             "",
             3,
-            "not computed yet",
+            "is not modelled",
         ),
         (("explain", "absent.yaml"), "", 2, "cannot read"),
         (("explain", "-"), "a: b", 2, "no plan.yaml"),

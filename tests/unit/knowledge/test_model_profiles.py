@@ -8,7 +8,6 @@ from collections import Counter
 
 import pytest
 from packaging.version import Version
-from pydantic import ValidationError
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
@@ -324,7 +323,7 @@ def test_profile_without_an_id_is_an_input_error(own_profiles):
 
 
 def test_bytes_that_do_not_sum_are_refused():
-    with pytest.raises(ValidationError, match="sums to 8, not to bytes"):
+    with pytest.raises(ValueError, match="sums to 8, not to bytes"):
         ProfileWeights(parameters=5, bytes=10, bytes_by_dtype={"bfloat16": 8}, source="test")
 
 

@@ -99,6 +99,9 @@ def test_figures_carry_the_numbers_of_the_log_line():
             "blocks_per_request": 512,  # 8192 / 16
             "request_bytes": GIB,  # 8192 x 128 KiB
             "max_concurrency": 53.0,
+            "engines": 1,
+            "total_tokens": 434176,
+            "total_concurrency": 53.0,
             "groups": [
                 {
                     "kind": "full_attention",

@@ -189,14 +189,25 @@ def test_fp8_cache_is_refused_where_no_backend_takes_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("method", "same_as"),
+    [("fp8_per_tensor", "fp8"), ("int8_per_channel_weight_only", None), ("nvfp4_per_token", None)],
+)
+def test_online_quantization_by_its_other_names(method: str, same_as: str | None) -> None:
+    # The last two are for experts alone, of which this model has none.
+    given = size(LLAMA, gpu="h100-sxm", quantization=method).figures
+    assert given == size(LLAMA, gpu="h100-sxm", quantization=same_as).figures
+
+
+@pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"max_modle_len": 1}, InputError, "no argument max_modle_len"),
         ({"gpu_memory_utilization": 92}, InputError, "not above 0 and at most 1"),
         ({"max_model_len": "long"}, InputError, "no token count"),
         ({"kv_cache_dtype": "fp8_inc"}, NotModelledError, "no attention backend is known"),
-        ({"cpu_offload_gb": 10}, NotModelledError, "not computed yet"),
+        ({"quantization_config": {"linear": "fp8"}}, NotModelledError, "not computed yet"),
         ({"quantization": "awq"}, NotModelledError, "not modelled"),
+        ({"quantization": "fp8_per_block"}, NotModelledError, "not modelled"),
     ],
 )
 def test_what_is_not_known_is_said(

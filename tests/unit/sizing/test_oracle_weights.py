@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle_rows import CONFIGS, ROWS
+from oracle_rows import CONFIGS, GPUS, NOT_MODELLED, ROWS
 
+from vllm_advisor.api.settings import resolve_settings
+from vllm_advisor.knowledge.engines import load_engine
+from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
-from vllm_advisor.sizing.weights import weight_bytes
+from vllm_advisor.sizing.budget import instance_weights
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Confidence, Source, SourceKind
 
 DATA = Path(__file__).parents[2] / "data"
-CAPABILITY = {"h100": 90, "b200": 100, "a100": 80, "l40s": 89, "t4": 75}
+ENGINE = load_engine("0.33.0")
 # Per-tensor scales: 8 to 16 bytes for a matrix of megabytes.
 SINGLE_SCALES = 1e-4
 # Rows about something else, and configs that vLLM read otherwise than the checkpoint is.
@@ -50,7 +53,7 @@ def taking_part() -> list[dict[str, Any]]:
         row
         for row in ROWS
         if row["ok"]
-        and row["tag"] not in OTHER_QUESTIONS
+        and row["tag"] not in {*OTHER_QUESTIONS, *NOT_MODELLED}
         and row["model"] not in OTHER_CONFIGS
         # Quantized while loading, which vLLM's count does not see.
         and "quantization" not in row["engine_args"]
@@ -59,28 +62,23 @@ def taking_part() -> list[dict[str, Any]]:
 
 def of_one_model(name: str) -> list[dict[str, Any]]:
     rows = [row for row in taking_part() if row["model"] == name]
-    return list({json.dumps([r["key"], r["gpu"], r["weights"]]): r for r in rows}.values())
-
-
-def text_only(row: dict[str, Any]) -> bool:
-    return bool(row["engine_args"].get("language_model_only"))
+    return list(
+        {
+            json.dumps([r["key"], r["gpu"], r["weights"], r.get("offloaded")]): r for r in rows
+        }.values()
+    )
 
 
 @pytest.mark.parametrize("name", sorted({row["model"] for row in taking_part()}))
 def test_weights_of_the_fullest_rank(name: str) -> None:
     model = facts(name)
     for row in of_one_model(name):
-        key = row["key"]
-        found = weight_bytes(
-            model,
-            tensor_parallel_size=key["tp"],
-            pipeline_parallel_size=key["pp"],
-            expert_parallel_ranks=key["dp"] * key["pcp"],
-            expert_parallel=key["ep"],
-            capability=CAPABILITY[row["gpu"]],
-            language_model_only=text_only(row),
-        )
-        expected = max(row["weights"])
+        settings = resolve_settings(
+            model, ENGINE, find_gpu(GPUS[row["gpu"]]), row["engine_args"], allow_long=True
+        ).settings
+        found = instance_weights(model, settings)
+        saved = row.get("offloaded") or [0] * len(row["weights"])
+        expected = max(held - gone for held, gone in zip(row["weights"], saved, strict=True))
         if model.quantization is None:
             assert found.rank_bytes == expected, row["tag"]
         else:

@@ -97,6 +97,25 @@ def test_scratch_of_experts() -> None:
     assert moe_workspace_bytes(lite, 8192, 2, expert_parallel=True) == 8192 * 6 * 4864 * 2
 
 
+def test_experts_get_the_tokens_of_all_engines() -> None:
+    def peak(engines: int) -> int:
+        return activation_bytes(
+            QWEN3_30B,
+            PLAIN,
+            max_num_seqs=8,
+            max_num_batched_tokens=8192,
+            data_parallel_size=engines,
+        )
+
+    # The scratch of 8,192 tokens is 0.5 GiB, their hidden states are 8,192 x 2,048 x 2 B = 32 MiB:
+    # four engines gather 32,768 tokens, one gathers nothing.
+    assert peak(4) - peak(1) == 3 * GIB // 2 + 4 * 32 * MIB
+    dense = activation_bytes(LLAMA_8B, PLAIN, max_num_seqs=8, max_num_batched_tokens=8192)
+    assert dense == activation_bytes(
+        LLAMA_8B, PLAIN, max_num_seqs=8, max_num_batched_tokens=8192, data_parallel_size=4
+    )
+
+
 def test_sampler_decides_with_many_rows() -> None:
     # 2 x logits of 1,024 rows + 1 x hidden; 2 x 525,336,576 = 1,050,673,152 B is more than the
     # layer's 704,643,072 + 4 x 64 MiB = 973,078,528 B.

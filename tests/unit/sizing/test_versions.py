@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vllm_advisor import size
+from vllm_advisor.errors import InfeasibleError
 
 GIB = 1 << 30
 
@@ -24,3 +25,27 @@ def test_a_gated_delta_net_keeps_a_checkpoint_since_0_33(
     assert capacity.block_size == block_size
     recurrent = [g for g in capacity.groups if g.kind == "mamba"]
     assert [g.blocks_per_request for g in recurrent] == [states] * 3
+
+
+def test_before_0_33_every_stage_holds_the_vision_tower() -> None:
+    # Qwen3-VL-30B-A3B over two stages: the last has the head (311 M), the first the embedding as
+    # well as, since 0.33, the tower alone. Both figures are vLLM's own.
+    found = {}
+    for version in ("0.32.0", "0.33.0"):
+        report = size(
+            "Qwen/Qwen3-VL-30B-A3B-Instruct",
+            gpu="h100-sxm",
+            pipeline_parallel_size=2,
+            vllm_version=version,
+        )
+        assert report.figures.budget is not None
+        found[version] = int(report.figures.budget.weights.value)
+    assert found == {"0.32.0": 32_231_717_344, "0.33.0": 31_609_383_392}
+
+
+def test_before_0_33_a_16_bit_cache_may_differ_from_the_model() -> None:
+    given = {"kv_cache_memory_bytes": 40 * GIB, "kv_cache_dtype": "float16"}
+    model = "meta-llama/Llama-3.1-8B-Instruct"
+    assert size(model, vllm_version="0.32.0", **given).figures.capacity.tokens == 327_680
+    with pytest.raises(InfeasibleError, match="incompatible"):
+        size(model, vllm_version="0.33.0", **given)

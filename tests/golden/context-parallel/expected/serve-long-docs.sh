@@ -20,6 +20,10 @@ args=(
   # rank, so TP alone adds no context [long-docs.tensor-parallel-size;
   # formula:cheapest-candidate]
   --tensor-parallel-size 8
+  # each of the 8 GPUs holds whole experts, 1/8 of them
+  # [long-docs.enable-expert-parallel; docs:vllm-project/recipes@8959cf6
+  # models/deepseek-ai/DeepSeek-V3.yaml (Apache-2.0)]
+  --enable-expert-parallel
   # the KV cache, replicated on the tensor-parallel ranks otherwise, is split over them
   # by tokens: 4 times the context [long-docs.decode-context-parallel-size;
   # vllm:0.33.0:vllm/config/parallel.py#decode_context_parallel_size]
@@ -42,10 +46,6 @@ args=(
   # costs nothing when nothing repeats. On by default; stated so that it stays on
   # [long-docs.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
   --enable-prefix-caching
-  # part of the verified recipe of deepseek-ai/DeepSeek-V3
-  # [long-docs.enable-expert-parallel; docs:vllm-project/recipes@8959cf6
-  # models/deepseek-ai/DeepSeek-V3.yaml (Apache-2.0)]
-  --enable-expert-parallel
   # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
   # vLLM's default of 0 aborts them [long-docs.shutdown-timeout;
   # vllm:0.33.0:vllm/config/vllm.py#VllmConfig.shutdown_timeout]
