@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import helm_python
 import yaml
 
 from judges.kubectl import differences, read_by_kubectl
+
+# Helm's own (SplitManifests): a chart may go on in the same line.
+SEPARATOR = re.compile(r"(?:^|\s*\n)---\s*")
 
 
 def values_problems(text: str) -> list[str]:
@@ -37,7 +41,8 @@ def rendered(
         parts = loaded.render(
             helm_python.values_from_yaml(values), name=release, namespace=namespace
         )
-    manifests = [text for name, text in sorted(parts.items()) if name.endswith((".yaml", ".yml"))]
+    files = [text for name, text in sorted(parts.items()) if name.endswith((".yaml", ".yml"))]
+    manifests = [one for text in files for one in SEPARATOR.split(text)]
     return read_by_kubectl("\n---\n".join(text for text in manifests if text.strip()))
 
 

@@ -156,7 +156,7 @@ def instance_view(
         else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
         "service_port": SERVICE_PORT,
         "service_selector": {**pod["selector"], **(LEADER_LABEL if grouped else {})},
-        "network_namespaces": _namespaces(place),
+        "network_namespaces": network_namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
         "ingress_host": f"{instance.name}.{place.ingress_host}",
         "ingress_annotations": _ingress_annotations(place),
@@ -206,7 +206,8 @@ def rollout_limits(*, surge: bool) -> dict[str, int]:
     return {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
 
 
-def _namespaces(place: Environment) -> list[str]:
+def network_namespaces(place: Environment) -> list[str]:
+    """Namespaces that may reach the servers, beside their own."""
     watched = place.monitoring is not Monitoring.NONE or place.autoscaler is not Autoscaler.NONE
     return [
         *dict.fromkeys(

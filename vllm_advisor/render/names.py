@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+import yaml
+
 from vllm_advisor.types.plan import Instance, Plan
 
 # A pod of a StatefulSet or LeaderWorkerSet adds "-0-0", its revision label a hash of ten: 52 is
@@ -13,6 +15,8 @@ LONGEST_NAME = 45
 _HASH = 6
 _NOT_DNS = re.compile(r"[^a-z0-9]+")
 _LONGEST_LABEL = 63
+# What Go's YAML takes for a boolean or a number and PyYAML does not.
+_OTHER_TO_GO = re.compile(r"[yn]|[-+]?(0o[0-7_]+|[.0-9][0-9_.]*(e[-+]?[0-9]+)?)", re.IGNORECASE)
 
 
 def object_name(plan: Plan, instance: Instance, longest: int = LONGEST_NAME) -> str:
@@ -21,14 +25,22 @@ def object_name(plan: Plan, instance: Instance, longest: int = LONGEST_NAME) -> 
 
 
 def dns_label(full: str, longest: int = LONGEST_NAME) -> str:
-    """Text as a DNS label; two different texts never share one."""
+    """Text as a DNS label that YAML reads as text, quoted or not.
+
+    Two different texts never share one: what is changed or cut off lives on in a hash.
+    """
     name = _NOT_DNS.sub("-", full.lower()).strip("-") or "vllm"
-    if not name[0].isalpha():  # a Service's name starts with a letter
+    if not name[0].isalpha() or not is_plain_text(name):  # a Service's name starts with a letter
         name = f"v-{name}"
     if name == full and len(name) <= longest:
         return name
     digest = hashlib.sha256(full.encode()).hexdigest()[:_HASH]
     return f"{name[: longest - _HASH - 1].rstrip('-')}-{digest}"
+
+
+def is_plain_text(text: str) -> bool:
+    """YAML parsers, Go's among them, read it as text even where it stands without quotes."""
+    return isinstance(yaml.safe_load(text), str) and not _OTHER_TO_GO.fullmatch(text)
 
 
 def label_value(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from vllm_advisor.render.names import object_name
@@ -9,8 +10,13 @@ from vllm_advisor.types.environment import Autoscaler, Monitoring
 from vllm_advisor.types.plan import Instance, Plan
 
 
-def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
+def scaling_view(
+    plan: Plan, instance: Instance, metric_labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """What the templates place about autoscaling.
+
+    ``metric_labels`` are those of the instance's metrics beside ``model_name``, which several
+    instances may share; ``app_kubernetes_io_instance`` unless given.
 
     A replica is added when more requests are in the servers than the planned load puts on the
     planned replicas. The planned replicas are the least: they hold the load that was asked for.
@@ -21,7 +27,12 @@ def scaling_view(plan: Plan, instance: Instance) -> dict[str, Any]:
     share = max(1, -(-_concurrency(plan, instance) // instance.replicas))
     served = instance.engine_args.get("served_model_name") or [instance.engine_args.model]
     model = str(served[0] if isinstance(served, list | tuple) else served)
-    chosen = f'model_name="{_promql(model)}",{_own_pods(plan, instance)}'
+    own = (
+        ",".join(f'{key}="{_promql(value)}"' for key, value in metric_labels.items())
+        if metric_labels
+        else _own_pods(plan, instance)
+    )
+    chosen = f'model_name="{_promql(model)}",{own}'
     return {
         "autoscaler": place.autoscaler.value if on else "none",
         "max_replicas": max(most, instance.replicas) if on else instance.replicas,
