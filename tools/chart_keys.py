@@ -3,12 +3,14 @@
 ``python tools/chart_keys.py FOLDER --source REPOSITORY@COMMIT`` writes
 ``profiles/charts/<chart>-<version>.json``: ``keys``, a tree with ``[]`` for the items of a list,
 ``*`` for any name and ``**`` where everything below goes into the output as it is; and ``schema``,
-the chart's values.schema.json without its prose.
+the chart's values.schema.json without its prose, where it has one. ``--version`` is that of a chart
+whose source has none yet.
 
 Helm ignores a value that no template reads, without a word; that is what the tree is for. The
 templates are followed as Go would run them (``with``, ``range``, ``define``, ``include``,
 variables), every branch being taken: a key is in the tree if any values make a template read it.
-Subcharts are not looked into: what is below their names is taken as it is.
+Subcharts are not looked into: what is below their names is taken as it is. A library chart in a
+folder beside has no templates of its own to run: its ``define`` blocks are the chart's.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ OUT = Path(__file__).parents[1] / "profiles" / "charts"
 COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 ACTION = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 STRING = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
+STRING_WORD = re.compile(r'"(\w+)"')
 # $name.path, .path, or the dot itself.
 REFERENCE = re.compile(r"(?:\$\w*)?(?:\.[A-Za-z_]\w*)+|\$\w*|(?<![\w.)])\.(?![\w.])")
+INDEX = re.compile(r'\bindex\s+(\$?[\w.]+)((?:\s+"\w+")+)')
 HAS_KEY = re.compile(r'hasKey\s+(\S+)\s+"(\w+)"')
 ASSIGNED = re.compile(r"^\s*(?P<names>\$\w+(?:\s*,\s*\$\w+)*)\s*:?=(?P<value>.*)$", re.DOTALL)
 INCLUDE = re.compile(r'(?:include|template)\s+"([^"]+)"\s+([^|)]+)')
@@ -106,6 +110,9 @@ class Reader:
         for holder, key in HAS_KEY.findall(expression):
             (held,) = references(holder)
             self.read |= {one for one in below(resolve(held, dot, variables), key) if one}
+        expression = INDEX.sub(
+            lambda it: ".".join([it[1], *STRING_WORD.findall(it[2])]), expression
+        )
         without_keys = HAS_KEY.sub("", expression)
         for name, argument in INCLUDE.findall(without_keys):
             passed = [resolve(one, dot, variables) for one in references(argument)]
@@ -122,6 +129,11 @@ class Reader:
         if AS_IT_IS.search(expression):
             self.read |= {one for one in below(value, "**") if one}
         return value
+
+
+def dotted(match: re.Match[str]) -> str:
+    """``index $name "a" "b"`` as ``$name.a.b``."""
+    return ".".join([match[1], *STRING_WORD.findall(match[2])])
 
 
 def references(expression: str) -> Iterator[str]:
@@ -159,14 +171,31 @@ def tree(read: set[tuple[str, ...]]) -> dict[str, Any]:
 def chart_keys(folder: Path) -> dict[str, Any]:
     """The tree of keys that a chart's templates read, its subcharts' included as they are."""
     reader = Reader()
-    files = sorted((folder / "templates").rglob("*.*"))
-    bodies = [reader.load(path.read_text(encoding="utf-8")) for path in files]
+    libraries = []
+    for one in about(folder).get("dependencies", ()):
+        beside = folder / str(one.get("repository", "")).removeprefix("file://")
+        here = beside != folder and (beside / "Chart.yaml").exists()
+        if here and about(beside).get("type") == "library":
+            libraries.append(beside)
+        else:
+            reader.read.add((one.get("alias", one["name"]), "**"))
+    for library in libraries:
+        for path in template_files(library):
+            reader.load(path.read_text(encoding="utf-8"))
+    bodies = [reader.load(path.read_text(encoding="utf-8")) for path in template_files(folder)]
     for body in bodies:
         reader.run(body, ROOT)
-    chart = yaml.safe_load((folder / "Chart.yaml").read_text(encoding="utf-8"))
-    for one in chart.get("dependencies", ()):
-        reader.read.add((one.get("alias", one["name"]), "**"))
     return tree(reader.read | {("global", "**")})
+
+
+def about(folder: Path) -> Any:
+    """What Chart.yaml says."""
+    return yaml.safe_load((folder / "Chart.yaml").read_text(encoding="utf-8"))
+
+
+def template_files(folder: Path) -> list[Path]:
+    """The templates of a chart, helpers and notes among them."""
+    return sorted((folder / "templates").rglob("*.*"))
 
 
 def without_prose(schema: Any, *, names: bool = False) -> Any:
@@ -188,20 +217,23 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the chart, with Chart.yaml and templates/")
     parser.add_argument("--source", required=True, help="repository@commit")
     parser.add_argument("--licence", default="Apache-2.0")
+    parser.add_argument("--version", help="where Chart.yaml has none")
     options = parser.parse_args()
-    chart = yaml.safe_load((options.folder / "Chart.yaml").read_text(encoding="utf-8"))
-    schema = json.loads((options.folder / "values.schema.json").read_text(encoding="utf-8"))
+    chart = about(options.folder)
+    version = options.version or chart["version"]
+    schema = options.folder / "values.schema.json"
     profile = {
         "chart": chart["name"],
-        "version": chart["version"],
+        "version": version,
         "source": options.source,
         "licence": options.licence,
         "tool": "tools/chart_keys.py",
         "keys": chart_keys(options.folder),
-        "schema": without_prose(schema),
     }
+    if schema.exists():
+        profile["schema"] = without_prose(json.loads(schema.read_text(encoding="utf-8")))
     OUT.mkdir(parents=True, exist_ok=True)
-    path = OUT / f"{chart['name']}-{chart['version']}.json"
+    path = OUT / f"{chart['name']}-{version}.json"
     path.write_text(json.dumps(profile, separators=(",", ":"), sort_keys=True) + "\n", "utf-8")
     print(f"{path.name}: {path.stat().st_size:,} bytes")
 

@@ -52,10 +52,11 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     return read_by_kubectl(asked([KUBECTL, "kustomize", folder]))
 
 
-def kustomize_problems(folder: Path) -> list[str]:
+def kustomize_problems(folder: Path, *, beside: frozenset[str] = frozenset()) -> list[str]:
     """Why a folder does not build, or whose objects get lost or changed on the way.
 
     The Kustomization is expected to list resources only: what transformers do is a difference.
+    ``beside`` names the YAML files that are for another tool.
     """
     try:
         built = kustomize(folder)
@@ -68,7 +69,11 @@ def kustomize_problems(folder: Path) -> list[str]:
         for one in yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
         if one is not None
     ]
-    left_out = {path.name for path in folder.glob("*.yaml")} - {*listed, "kustomization.yaml"}
+    left_out = {path.name for path in folder.glob("*.yaml")} - {
+        *listed,
+        "kustomization.yaml",
+        *beside,
+    }
     found = [f"{name} is not among the resources" for name in sorted(left_out)]
     return found + differences(
         {identity(one): one for one in written}, {identity(one): one for one in built}, ""

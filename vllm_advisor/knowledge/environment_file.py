@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from vllm_advisor.knowledge.workload_values import Count, Keys, Line
 from vllm_advisor.types.environment import (
     Autoscaler,
+    GatewayProvider,
     GpuAllocation,
     ModelCache,
     Monitoring,
@@ -123,6 +124,15 @@ class EnvironmentKeys(Keys):
     )
     ingress_annotations: dict[LabelKey, Line] | None = Field(
         None, description="Annotations of the Ingress, beside those for long answers."
+    )
+    gateway_name: DnsName | None = Field(
+        None, description="Gateway of the target llm-d; null for a route of your own."
+    )
+    gateway_namespace: DnsLabel | None = Field(
+        None, description="Namespace of the Gateway; let through the NetworkPolicy of llm-d."
+    )
+    gateway_provider: Annotated[GatewayProvider, Field(strict=False)] | None = Field(
+        None, description="istio or none: what llm-d's chart writes for the Gateway."
     )
     monitoring: Annotated[Monitoring, Field(strict=False)] | None = Field(
         None, description="pod-monitor (prometheus-operator) or none."

@@ -19,7 +19,13 @@ from vllm_advisor.render.because import because
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.kubernetes import has_spare, kustomization, metadata_of, rollout_limits
 from vllm_advisor.render.names import object_name
-from vllm_advisor.render.pod import expanded, is_path, nodes_per_replica, pod_view
+from vllm_advisor.render.pod import (
+    expanded,
+    is_path,
+    nodes_per_replica,
+    pod_view,
+    served_names,
+)
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Artifact, Instance, Plan
@@ -130,7 +136,7 @@ def model_name(plan: Plan, instance: Instance) -> str:
     That is the one it is called by, or the last: names before it may be served by other instances
     as well. Where such a name cannot stand in a route, it is the object's.
     """
-    served = _served_names(instance.engine_args)
+    served = served_names(instance.engine_args)
     name = instance.name if instance.name in served else served[-1]
     fits = _MODEL_NAME.fullmatch(name) and len(name) <= _LONGEST_MODEL_NAME
     return name if fits else object_name(plan, instance)
@@ -150,7 +156,7 @@ def _args(args: EngineArgs, engine: EngineFacts) -> list[dict[str, Any]]:
     written = []
     if args.get("served_model_name") is None:
         why = "the name that vLLM gives it by itself"
-        words = ["--served-model-name", *_served_names(args)]
+        words = ["--served-model-name", *served_names(args)]
         written.append(_named(why, [evaluated(word) for word in words]))
     for arg in args:
         words = [evaluated(word) for word in flag_words(arg, engine)]
@@ -166,12 +172,6 @@ def _named(why: str, words: list[str]) -> dict[str, Any]:
         "because": f"{why}; the last one is what KServe's routes ask for",
         "words": [*words, ROUTED_NAME],
     }
-
-
-def _served_names(args: EngineArgs) -> list[str]:
-    """The names that vLLM answers to; its model's own unless others are given."""
-    given = args.get("served_model_name") or [args.model]
-    return [str(name) for name in (given if isinstance(given, list | tuple) else [given])]
 
 
 def _device_annotations(place: Environment, pod: dict[str, Any]) -> dict[str, str]:

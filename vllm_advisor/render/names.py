@@ -62,6 +62,13 @@ def labels(plan: Plan, instance: Instance) -> dict[str, str]:
         **plan.environment.labels,
         **selector(plan, instance),
         "app.kubernetes.io/component": label_value(instance.role),
+        **plan_labels(plan),
+    }
+
+
+def plan_labels(plan: Plan) -> dict[str, str]:
+    """Labels of every object of a plan, whichever instance it belongs to."""
+    return {
         "app.kubernetes.io/part-of": label_value(plan.name) or "vllm",
         "app.kubernetes.io/version": label_value(plan.vllm_version),
         "app.kubernetes.io/managed-by": "vllm-advisor",

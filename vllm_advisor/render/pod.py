@@ -9,7 +9,7 @@ from vllm_advisor.render.argv import flag_words, model_word
 from vllm_advisor.render.because import because
 from vllm_advisor.render.names import labels, object_name, selector
 from vllm_advisor.sizing.pod_resources import PodResources, pod_resources
-from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.environment import Environment, GpuAllocation, ModelCache
 from vllm_advisor.types.plan import Instance, Plan
 from vllm_advisor.types.sizing import Figure
@@ -48,6 +48,12 @@ def image_repository(place: Environment) -> str:
 def port_of(instance: Instance, engine: EngineFacts) -> int:
     """The port that the server of an instance listens on."""
     return int(instance.engine_args.get("port", engine.flags["port"].default))
+
+
+def served_names(args: EngineArgs) -> list[str]:
+    """The names that vLLM answers to; its model's own unless others are given."""
+    given = args.get("served_model_name") or [args.model]
+    return [str(name) for name in (given if isinstance(given, list | tuple) else [given])]
 
 
 def resources_of(plan: Plan, instance: Instance, *, fetched_first: bool = False) -> PodResources:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vllm_advisor.render.names import object_name
+from vllm_advisor.render.pod import served_names
 from vllm_advisor.types.environment import Autoscaler, Monitoring
 from vllm_advisor.types.plan import Instance, Plan
 
@@ -25,8 +26,7 @@ def scaling_view(
     most = place.max_replicas or instance.replicas + _room(plan, instance)
     on = place.autoscaler is not Autoscaler.NONE and most > instance.replicas
     share = max(1, -(-_concurrency(plan, instance) // instance.replicas))
-    served = instance.engine_args.get("served_model_name") or [instance.engine_args.model]
-    model = str(served[0] if isinstance(served, list | tuple) else served)
+    model = served_names(instance.engine_args)[0]
     own = (
         ",".join(f'{key}="{_promql(value)}"' for key, value in metric_labels.items())
         if metric_labels

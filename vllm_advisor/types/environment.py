@@ -36,6 +36,13 @@ class Monitoring(StrEnum):
     NONE = "none"
 
 
+class GatewayProvider(StrEnum):
+    """What implements the Gateway, as far as llm-d's chart has resources for it."""
+
+    ISTIO = "istio"  # a DestinationRule: the endpoint picker's certificate is its own
+    NONE = "none"  # nothing beyond the Gateway API
+
+
 class MultiNode(StrEnum):
     """How ranks of one instance on several nodes find each other."""
 
@@ -82,6 +89,9 @@ class Environment:
     ingress_tls_secret: str | None = None
     ingress_namespace: str = "ingress-nginx"  # of the controller: let through the NetworkPolicy
     ingress_annotations: dict[str, str] = field(default_factory=dict)
+    gateway_name: str | None = "inference-gateway"
+    gateway_namespace: str | None = None  # the servers' own
+    gateway_provider: GatewayProvider = GatewayProvider.ISTIO
     monitoring: Monitoring = Monitoring.POD_MONITOR
     monitoring_namespace: str = "monitoring"
     prometheus_url: str = "http://prometheus-operated.monitoring.svc:9090"

@@ -30,6 +30,8 @@ def keys(folder: Path, **templates: str) -> dict[str, Any]:
         ("{{ if and .Values.a (not .Values.b) }}{{ else if .Values.c }}{{ end }}",
          {"a": {}, "b": {}, "c": {}}),
         ('{{ if hasKey .Values.a "k" }}{{ end }}', {"a": {"k": {}}}),
+        ('{{ $x := index .Values "a" "b" | default dict }}{{ index $x "c" }}{{ $x.d }}',
+         {"a": {"b": {"c": {}, "d": {}}}}),
         ("{{ with .Values.a }}{{ .b }}{{ else }}{{ .Values.c }}{{ end }}{{ .Values.d }}",
          {"a": {"b": {}}, "c": {}, "d": {}}),
         ("{{ with .Values.a }}{{ with .b }}{{ .c }}{{ end }}{{ $.Values.d }}{{ end }}",
@@ -75,6 +77,25 @@ def test_subcharts_take_what_they_are_given(tmp_path: Path) -> None:
     assert found["sub"] == found["y"] == {"**": {}}
 
 
+def test_a_library_beside_is_read_where_it_is_included(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    (library / "templates").mkdir(parents=True)
+    (library / "Chart.yaml").write_text("{name: sub, version: 1.0.0, type: library}")
+    (library / "templates" / "_pool.tpl").write_text(
+        '{{ define "pool" }}{{ .Values.sub.ports }}{{ end }}{{ define "x" }}{{ .Values.no }}{{ end }}'
+    )
+    folder = tmp_path / "chart"
+    folder.mkdir()
+    assert keys(folder, one='{{ include "other" . }}{{ define "other" }}{{ end }}') == {}
+    chart = folder / "Chart.yaml"
+    chart.write_text(
+        chart.read_text() + "dependencies: [{name: sub, repository: 'file://../library'}]\n"
+    )
+    (folder / "templates" / "one.yaml").write_text('{{ include "pool" . }}')
+    found = tool("chart_keys").chart_keys(folder)
+    assert found == {"global": {"**": {}}, "sub": {"ports": {}}}
+
+
 def test_a_schema_keeps_what_validates() -> None:
     schema = {
         "description": "all", "type": "object",
@@ -85,10 +106,18 @@ def test_a_schema_keeps_what_validates() -> None:
     }  # fmt: skip
 
 
-def test_the_profile_says_where_it_is_from() -> None:
-    from judges.production_stack import PROFILE
+@pytest.mark.parametrize(
+    ("chart", "version", "repository"),
+    [
+        ("vllm-stack", "0.1.12", "vllm-project/production-stack"),
+        ("llm-d-router-gateway", "0.10.0", "llm-d/llm-d-router"),
+    ],
+)
+def test_a_profile_says_where_it_is_from(chart: str, version: str, repository: str) -> None:
+    from vllm_advisor.resources import profiles
 
-    profile = json.loads(PROFILE.read_text(encoding="utf-8"))
-    assert (profile["chart"], profile["version"]) == ("vllm-stack", "0.1.12")
-    assert profile["source"].startswith("vllm-project/production-stack@")
+    path = profiles("charts") / f"{chart}-{version}.json"
+    profile = json.loads(path.read_text(encoding="utf-8"))
+    assert (profile["chart"], profile["version"]) == (chart, version)
+    assert profile["source"].startswith(f"{repository}@")
     assert profile["licence"] == "Apache-2.0"

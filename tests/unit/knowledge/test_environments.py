@@ -8,7 +8,7 @@ from vllm_advisor.api.planning import plan, resolve_environment
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.environment_file import EnvironmentKeys
 from vllm_advisor.knowledge.environments import make_environment, read_settings
-from vllm_advisor.types.environment import Autoscaler, Environment
+from vllm_advisor.types.environment import Autoscaler, Environment, GatewayProvider
 
 WORKLOAD = """
 model: meta-llama/Llama-3.1-8B-Instruct
@@ -44,6 +44,8 @@ def test_words_win_over_the_file_which_wins_over_the_workload(tmp_path):
         ("api-key-secret=null", {"api_key_secret": None}),
         ("hf_token_secret=", {"hf_token_secret": None}),
         ("node_selector={disk: fast}", {"node_selector": {"disk": "fast"}}),
+        ("gateway_provider=none", {"gateway_provider": GatewayProvider.NONE}),
+        ("gateway_name=null", {"gateway_name": None}),
         ("client_namespaces=[web, jobs]", {"client_namespaces": ("web", "jobs")}),
     ],
 )

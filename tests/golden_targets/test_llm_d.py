@@ -1,0 +1,420 @@
+"""Target llm-d: the kept bytes, the plan read back, one pool over all servers, ranges by length.
+
+``LLM_D_ROUTER_CHART=FOLDER`` (config/charts/llm-d-router-gateway of llm-d-router v0.10.0, its
+library beside it) renders the chart itself with the values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from bundle import (
+    KEPT,
+    NAMES,
+    assert_as_kept,
+    engine_args,
+    kubernetes_words,
+    report,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judges.helm import rendered, values_problems
+from judges.kubectl import kustomize_problems, yaml_problems
+from judges.llm_d import (
+    RANGE,
+    from_elsewhere,
+    picker_problems,
+    router_values_problems,
+    takers,
+    with_library,
+)
+from judges.schemas import schema_problems
+
+from vllm_advisor.api.planning import PlanReport
+from vllm_advisor.api.writing import write_artifacts
+from vllm_advisor.errors import OutputError
+from vllm_advisor.parse.kubernetes_semantics import manifest_problems
+from vllm_advisor.render.llm_d import picker_config, pool_name, render
+from vllm_advisor.render.names import object_name
+from vllm_advisor.render.pod import port_of
+from vllm_advisor.render.prompt_ranges import NO_END, prompt_ranges
+from vllm_advisor.types.decision import Location
+from vllm_advisor.types.engine import EngineArg, EngineArgs
+from vllm_advisor.types.plan import Instance, Plan
+
+CONTROLLERS = ("Deployment", "StatefulSet")
+SPANNING = {"pipeline-parallel"}  # a replica on two nodes
+TARGETS = [name for name in NAMES if name not in SPANNING]
+SEVERAL = [name for name in TARGETS if len(report(name).plan.deployment.instances) > 1]
+GATEWAY = (
+    "namespace=llm",
+    "gateway_namespace=gateways",
+    "gateway_name=public",
+    "gateway_provider=none",
+    "ingress_host=llm.example.com",
+)
+VARIANTS = (
+    (),
+    GATEWAY,
+    ("labels={team: search}", "gateway_name=null", "gpu_allocation=dra"),
+    ("model_cache=ephemeral", "autoscaler=none", "monitoring=none"),
+)
+CHART = os.environ.get("LLM_D_ROUTER_CHART")
+
+
+def files(plan: Plan, name: str = "contract-review") -> dict[str, str]:
+    return {Path(a.path).name: a.text for a in render(plan, report(name).engine)}
+
+
+def split(written: dict[str, str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The objects that kubectl gets, and the values that Helm gets."""
+    found = [
+        document
+        for file, text in written.items()
+        if file not in ("kustomization.yaml", "router-values.yaml")
+        for document in yaml.safe_load_all(text)
+        if document
+    ]
+    return found, yaml.safe_load(written["router-values.yaml"])
+
+
+def made(of: PlanReport, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    return split(files(of.plan, name))
+
+
+def templates(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Pod templates by the names of their controllers."""
+    return {o["metadata"]["name"]: o["spec"]["template"] for o in found if o["kind"] in CONTROLLERS}
+
+
+def planned(instance: Instance, port: int) -> dict[str, Any]:
+    """What the plan says, the port being the pool's."""
+    return {**instance.engine_args.as_dict(), "port": port}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_files_are_as_kept(name: str, tmp_path: Path) -> None:
+    assert_as_kept("llm-d", name, name, tmp_path)
+
+
+def test_files_behind_another_gateway_are_as_kept(tmp_path: Path) -> None:
+    words = (*GATEWAY, "model_cache=ephemeral", "autoscaler=none")
+    assert_as_kept("llm-d", "yarn", "yarn-gateway", tmp_path, *words)
+
+
+@pytest.mark.parametrize("words", VARIANTS, ids=lambda w: " ".join(w) or "defaults")
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_plan_reads_back(name: str, words: tuple[str, ...]) -> None:
+    of = report(name, *words)
+    found, values = made(of, name)
+    pods = templates(found)
+    instances = of.plan.deployment.instances
+    port = port_of(instances[0], of.engine)
+    assert len(pods) == len(instances)
+    assert values["router"]["modelServers"]["targetPorts"] == [{"number": port}]
+    for instance in instances:
+        own = object_name(of.plan, instance)
+        (container,) = pods[own]["spec"]["containers"]
+        args = engine_args(kubernetes_words(container["args"]), of.engine)
+        assert args.model == instance.engine_args.model
+        assert args.as_dict() == planned(instance, port)
+        assert container["ports"] == [{"name": "http", "containerPort": port, "protocol": "TCP"}]
+        (controller,) = (
+            o for o in found if o["kind"] in CONTROLLERS and o["metadata"]["name"] == own
+        )
+        assert controller["spec"]["replicas"] == instance.replicas
+        if "gpu_allocation=dra" not in words:
+            assert container["resources"]["limits"]["nvidia.com/gpu"] == str(instance.gpus)
+
+
+def test_only_a_port_that_the_pool_cannot_have_differs_from_the_plan() -> None:
+    for name in TARGETS:
+        own, *others = (i.engine_args.get("port") for i in report(name).plan.deployment.instances)
+        texts = files(report(name).plan, name)
+        said = sum(
+            "in the plan, which lets servers share a host"
+            in " ".join(line.strip(" #") for line in text.splitlines())
+            for text in texts.values()
+        )
+        assert said == sum(port != own for port in others)
+
+
+@pytest.mark.parametrize("words", VARIANTS, ids=lambda w: " ".join(w) or "defaults")
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_cluster_and_the_router_would_accept_them(name: str, words: tuple[str, ...]) -> None:
+    of = report(name, *words)
+    found, values = made(of, name)
+    assert schema_problems(found) == []
+    everything = [*found, *from_elsewhere(found, values)]
+    assert [str(p) for p in manifest_problems(everything)] == []
+    assert router_values_problems(values) == []
+    assert values_problems(files(of.plan, name)["router-values.yaml"]) == []
+
+
+@pytest.mark.parametrize("words", VARIANTS[:2], ids=lambda w: " ".join(w) or "defaults")
+@pytest.mark.parametrize("name", KEPT)
+def test_kubectl_reads_and_builds_what_was_meant(
+    name: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_artifacts(report(name, *words).artifacts(("llm-d",)), tmp_path / "out", overwrite=False)
+    for path in sorted((tmp_path / "out" / "llm-d").glob("*.yaml")):
+        if path.name not in ("kustomization.yaml", "router-values.yaml"):
+            assert yaml_problems(path.read_text()) == []
+    beside = frozenset({"router-values.yaml"})
+    assert kustomize_problems(tmp_path / "out" / "llm-d", beside=beside) == []
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_pool_is_every_pod_of_the_plan(name: str) -> None:
+    of = report(name)
+    found, values = made(of, name)
+    wanted = values["router"]["modelServers"]["matchLabels"]
+    assert wanted["llm-d.ai/guide"] == of.plan.name
+    for template in templates(found).values():
+        assert wanted.items() <= template["metadata"]["labels"].items()
+    (route,) = (o for o in found if o["kind"] == "HTTPRoute")
+    (rule,) = route["spec"]["rules"]
+    assert rule["backendRefs"][0]["name"] == pool_name(of.plan)
+    assert [m["path"]["value"] for m in rule["matches"]] == ["/v1"], "all else asks for no key"
+
+
+def test_ranges_by_hand() -> None:
+    """contract-review: 7,168 - 1,000 tokens of answer = 6,168. yarn: 5,120 - 1,000 = 4,120."""
+    found = {name: prompt_ranges(report(name).plan) for name in SEVERAL}
+    assert {name: [r.label for r in ranges.values()] for name, ranges in found.items()} == {
+        "contract-review": ["0-6168", f"6169-{NO_END}"],
+        "yarn": ["0-4120", f"4121-{NO_END}"],
+    }
+    assert found["contract-review"]["chat"].longer == (("contract-review", 2000),)
+    assert found["yarn"]["chat"].longer == ()
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_every_class_gets_to_its_instance(name: str) -> None:
+    """Its longest prompt, if the picker counts it right; retrieval makes its own of the document."""
+    of = report(name).plan
+    pods = list(templates(made(report(name), name)[0]).values())
+    own = {i.name: object_name(of, i) for i in of.deployment.instances}
+    prompts = {each["name"]: each["prompt_tokens"][-1] for each in of.inputs["classes"]}
+    for route in of.routes:
+        last = route.fallback if route.retrieve else route.instance
+        assert takers(pods, prompts[route.request_class]) == [own[last or route.instance]]
+    for tokens in (0, 1, 6168, 6169, 10**9):
+        assert len(takers(pods, tokens)) == 1
+
+
+@given(
+    lengths=st.lists(st.integers(2000, 2_000_000), min_size=1, max_size=5),
+    answers=st.lists(st.integers(1, 1999), min_size=5, max_size=5),
+    tokens=st.integers(0, 3_000_000),
+)
+def test_no_prompt_is_left_out_and_none_has_two_ranges(
+    lengths: list[int], answers: list[int], tokens: int
+) -> None:
+    where = Location(file="test", line=1)
+    instances = tuple(
+        Instance(
+            name=f"i{n}",
+            role="general",
+            classes=(f"c{n}",),
+            engine_args=EngineArgs(
+                model="m", args=(EngineArg(dest="max_model_len", value=length, origin=where),)
+            ),
+        )
+        for n, length in enumerate(lengths)
+    )
+    of = report("contract-review").plan
+    of = dataclasses.replace(
+        of,
+        deployment=dataclasses.replace(of.deployment, instances=instances),
+        inputs={
+            "classes": [{"name": f"c{n}", "output_tokens": [a]} for n, a in enumerate(answers)]
+        },
+    )
+    ranges = prompt_ranges(of)
+    if not ranges:
+        assert len({length - answer for length, answer in zip(lengths, answers, strict=False)}) == 1
+        return
+    taking = {(r.start, r.end) for r in ranges.values() if r.start <= tokens <= r.end}
+    assert len(taking) == 1
+    for instance, length, answer in zip(instances, lengths, answers, strict=False):
+        own = ranges[instance.name]
+        assert own.start <= own.end
+        assert own.open or own.end + answer == length
+
+
+def test_one_instance_has_no_range_and_no_plugin_for_it() -> None:
+    found, values = made(report("coding-agents"), "coding-agents")
+    (template,) = templates(found).values()
+    assert RANGE not in template["metadata"]["labels"]
+    assert "context-length-aware" not in str(values)
+
+
+@pytest.mark.parametrize("by_length", [True, False])
+def test_prefixes_are_not_scored_where_nothing_keeps_them(by_length: bool) -> None:
+    of = report("contract-review").plan
+    off = tuple(
+        dataclasses.replace(i, engine_args=with_args(i.engine_args, enable_prefix_caching=False))
+        for i in of.deployment.instances
+    )
+    without = dataclasses.replace(of, deployment=dataclasses.replace(of.deployment, instances=off))
+    for plan, scored in ((of, True), (without, False)):
+        config = picker_config(plan, by_length=by_length)
+        assert picker_problems(config) == []
+        assert ("prefix-cache-scorer" in str(config)) == scored
+
+
+def test_the_gateway_is_let_in_and_the_only_way_in() -> None:
+    found, values = made(report("contract-review", *GATEWAY), "contract-review")
+    assert "Ingress" not in {o["kind"] for o in found}
+    for policy in (o for o in found if o["kind"] == "NetworkPolicy"):
+        (rule,) = policy["spec"]["ingress"]
+        assert {"podSelector": {}} in rule["from"], "the picker is a pod of the same namespace"
+        spaces = [
+            peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+            for peer in rule["from"]
+            if "namespaceSelector" in peer
+        ]
+        assert spaces == ["gateways", "monitoring"]
+    (route,) = (o for o in found if o["kind"] == "HTTPRoute")
+    assert route["metadata"]["namespace"] == "llm"
+    assert route["spec"]["hostnames"] == ["llm.example.com"]
+    assert route["spec"]["parentRefs"] == [
+        {
+            "group": "gateway.networking.k8s.io",
+            "kind": "Gateway",
+            "name": "public",
+            "namespace": "gateways",
+        }
+    ]
+    assert values["provider"] == {"name": "none"}
+
+
+def test_a_route_of_ones_own() -> None:
+    found, _ = made(report("contract-review", "gateway_name=null"), "contract-review")
+    assert "HTTPRoute" not in {o["kind"] for o in found}
+
+
+@pytest.mark.parametrize("name", sorted(SPANNING))
+def test_a_replica_on_several_nodes_is_refused(name: str) -> None:
+    with pytest.raises(OutputError, match="take each of its pods for a server"):
+        files(report(name).plan, name)
+
+
+def with_args(args: EngineArgs, **values: Any) -> EngineArgs:
+    where = Location(file="test", line=1)
+    kept = tuple(arg for arg in args if arg.dest not in values)
+    new = tuple(EngineArg(dest=k, value=v, origin=where) for k, v in values.items())
+    return dataclasses.replace(args, args=(*kept, *new))
+
+
+def test_instances_without_a_name_in_common_are_refused() -> None:
+    of = report("contract-review").plan
+    named = tuple(
+        dataclasses.replace(i, engine_args=with_args(i.engine_args, served_model_name=[i.name]))
+        for i in of.deployment.instances
+    )
+    of = dataclasses.replace(of, deployment=dataclasses.replace(of.deployment, instances=named))
+    with pytest.raises(OutputError, match="no served model name in common"):
+        files(of)
+
+
+def test_an_instance_of_unknown_length_is_refused() -> None:
+    of = report("contract-review").plan
+    first, second = of.deployment.instances
+    args = tuple(arg for arg in second.engine_args if arg.dest != "max_model_len")
+    second = dataclasses.replace(
+        second, engine_args=dataclasses.replace(second.engine_args, args=args)
+    )
+    changed = dataclasses.replace(of.deployment, instances=(first, second))
+    with pytest.raises(OutputError, match="nothing says which prompts"):
+        prompt_ranges(dataclasses.replace(of, deployment=changed))
+
+
+PIECES = [
+    "a", "b", "-", "é", "🎉", "12345e67", "yes", "null", " ", "'", '"', "`", "\\", "$", "$(HOME)",
+    "${HOME}", "$$", "{{", "}}", "{{ .Release.Name }}", "{%", "#", ": ", "- ", "|", "&", "*", "!",
+    "%", "@", "\n", "\n---\n", "\t", "\u2028", "\x85", "0o17", "1e3",
+]  # fmt: skip
+HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+
+
+@given(served=st.lists(HOSTILE, min_size=1, max_size=3), template=HOSTILE, model=HOSTILE,
+       plan_name=HOSTILE, class_name=HOSTILE)  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_hostile_values_change_nothing_else(
+    served: list[str], template: str, model: str, plan_name: str, class_name: str
+) -> None:
+    of = report("contract-review").plan
+    usual = split(files(of))
+    names = [f"a{name}" for name in served]
+    instances = tuple(
+        dataclasses.replace(
+            i,
+            engine_args=with_args(
+                dataclasses.replace(i.engine_args, model=f"o/{model}"),
+                served_model_name=[*names, f"{i.name}{served[0]}"],
+                chat_template=f"a{template}",
+            ),
+        )
+        for i in of.deployment.instances
+    )
+    renamed = {"contract-review": class_name, "chat": "chat", "clause-lookup": "clause-lookup"}
+    of = dataclasses.replace(
+        of,
+        name=f"n{plan_name}",
+        model=f"o/{model}",
+        deployment=dataclasses.replace(of.deployment, instances=instances),
+        inputs={
+            "classes": [{**c, "name": renamed[c["name"]]} for c in of.inputs["classes"]]
+            + of.inputs["classes"]
+        },
+    )
+    found, values = split(files(of))
+    assert [o["kind"] for o in found] == [o["kind"] for o in usual[0]]
+    assert schema_problems(found, versions=["1.37"]) == []
+    assert router_values_problems(values) == []
+    epp = usual[1]["router"]["epp"]
+    assert values["router"]["epp"] == epp
+    pods = templates(found)
+    for instance in of.deployment.instances:
+        (container,) = pods[object_name(of, instance)]["spec"]["containers"]
+        args = engine_args(kubernetes_words(container["args"]), report("contract-review").engine)
+        assert args.model == instance.engine_args.model
+        assert args.as_dict() == planned(instance, 8000)
+
+
+@pytest.mark.skipif(not CHART, reason="LLM_D_ROUTER_CHART names no chart")
+@pytest.mark.parametrize("words", [*VARIANTS, ("gateway_provider=none",)])
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_chart_makes_the_pool(name: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    of = report(name, *words)
+    text = files(of.plan, name)["router-values.yaml"]
+    found, values = made(of, name)
+    chart = with_library(Path(str(CHART)), tmp_path)
+    objects = rendered(chart, text, release=pool_name(of.plan), namespace="llm")
+    (pool,) = (o for o in objects if o["kind"] == "InferencePool")
+    assert [o for o in objects if o["kind"] == "HTTPRoute"] == [], "ours lets /v1 through only"
+    known = [o for o in objects if o["kind"] != "DestinationRule"]
+    assert len(objects) - len(known) == (values["provider"]["name"] == "istio")
+    assert schema_problems(known) == []
+    servers = values["router"]["modelServers"]
+    assert pool["spec"]["selector"]["matchLabels"] == servers["matchLabels"]
+    assert pool["spec"]["targetPorts"] == servers["targetPorts"]
+    for assumed in from_elsewhere(found, values):
+        if assumed["kind"] == "InferencePool":
+            assert assumed["metadata"]["name"] == pool["metadata"]["name"]
+            assert assumed["spec"].items() <= pool["spec"].items()
+    (config,) = (o for o in objects if o["kind"] == "ConfigMap")
+    (picker,) = (o for o in objects if o["kind"] == "Deployment")
+    (container,) = picker["spec"]["template"]["spec"]["containers"]
+    path = container["args"][container["args"].index("--config-file") + 1]
+    assert picker_problems(yaml.safe_load(config["data"][Path(path).name])) == []
+    assert config["data"][Path(path).name] == values["router"]["epp"]["pluginsCustomConfig"][
+        Path(path).name
+    ]  # fmt: skip
