@@ -6,6 +6,7 @@ library beside it) renders the chart itself with the values.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 import yaml
 from bundle import (
     KEPT,
+    LOADER,
     NAMES,
+    SPANNING,
     assert_as_kept,
     engine_args,
     kubernetes_words,
@@ -39,18 +42,19 @@ from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError
 from vllm_advisor.parse.kubernetes_semantics import manifest_problems
+from vllm_advisor.render.groups import LEADER_LABEL
 from vllm_advisor.render.llm_d import picker_config, pool_name, render
 from vllm_advisor.render.names import object_name
-from vllm_advisor.render.pod import port_of
+from vllm_advisor.render.pod import nodes_per_replica, port_of
 from vllm_advisor.render.prompt_ranges import NO_END, prompt_ranges
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.engine import EngineArg, EngineArgs
 from vllm_advisor.types.plan import Instance, Plan
 
-CONTROLLERS = ("Deployment", "StatefulSet")
-SPANNING = {"pipeline-parallel"}  # a replica on two nodes
-TARGETS = [name for name in NAMES if name not in SPANNING]
-SEVERAL = [name for name in TARGETS if len(report(name).plan.deployment.instances) > 1]
+(INDEX,) = LEADER_LABEL
+CONTROLLERS = ("Deployment", "StatefulSet", "LeaderWorkerSet")
+LEADER = {"LWS_LEADER_ADDRESS": "leader.example"}
+SEVERAL = [name for name in NAMES if len(report(name).plan.deployment.instances) > 1]
 GATEWAY = (
     "namespace=llm",
     "gateway_namespace=gateways",
@@ -77,7 +81,7 @@ def split(written: dict[str, str]) -> tuple[list[dict[str, Any]], dict[str, Any]
         document
         for file, text in written.items()
         if file not in ("kustomization.yaml", "router-values.yaml")
-        for document in yaml.safe_load_all(text)
+        for document in yaml.load_all(text, Loader=LOADER)
         if document
     ]
     return found, yaml.safe_load(written["router-values.yaml"])
@@ -88,8 +92,27 @@ def made(of: PlanReport, name: str) -> tuple[list[dict[str, Any]], dict[str, Any
 
 
 def templates(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Pod templates by the names of their controllers."""
-    return {o["metadata"]["name"]: o["spec"]["template"] for o in found if o["kind"] in CONTROLLERS}
+    """Templates of the pods that serve, by the names of their controllers.
+
+    The label by which LeaderWorkerSet numbers the pods of a group is added as its controller does.
+    """
+    made = {}
+    for controller in (o for o in found if o["kind"] in CONTROLLERS):
+        spec = controller["spec"]
+        if controller["kind"] == "LeaderWorkerSet":
+            spec = copy.deepcopy(spec["leaderWorkerTemplate"])
+            spec["template"] = spec.get("leaderTemplate", spec["workerTemplate"])
+            spec["template"]["metadata"]["labels"] |= LEADER_LABEL
+        made[controller["metadata"]["name"]] = spec["template"]
+    return made
+
+
+def started_with(container: dict[str, Any], of: PlanReport) -> EngineArgs:
+    """The arguments of a server, less those that tell the ranks of a group where its leader is."""
+    words = kubernetes_words(container["args"], LEADER)
+    if words[-2:] == ["--master-addr", "leader.example"]:
+        words = words[:-2]
+    return engine_args(words, of.engine)
 
 
 def planned(instance: Instance, port: int) -> dict[str, Any]:
@@ -104,11 +127,12 @@ def test_files_are_as_kept(name: str, tmp_path: Path) -> None:
 
 def test_files_behind_another_gateway_are_as_kept(tmp_path: Path) -> None:
     words = (*GATEWAY, "model_cache=ephemeral", "autoscaler=none")
-    assert_as_kept("llm-d", "yarn", "yarn-gateway", tmp_path, *words)
+    assert_as_kept("llm-d", "yarn", "yarn-gateway", tmp_path / "gateway", *words)
+    assert_as_kept("llm-d", SPANNING, SPANNING, tmp_path / "nodes")
 
 
 @pytest.mark.parametrize("words", VARIANTS, ids=lambda w: " ".join(w) or "defaults")
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_plan_reads_back(name: str, words: tuple[str, ...]) -> None:
     of = report(name, *words)
     found, values = made(of, name)
@@ -120,7 +144,7 @@ def test_the_plan_reads_back(name: str, words: tuple[str, ...]) -> None:
     for instance in instances:
         own = object_name(of.plan, instance)
         (container,) = pods[own]["spec"]["containers"]
-        args = engine_args(kubernetes_words(container["args"]), of.engine)
+        args = started_with(container, of)
         assert args.model == instance.engine_args.model
         assert args.as_dict() == planned(instance, port)
         assert container["ports"] == [{"name": "http", "containerPort": port, "protocol": "TCP"}]
@@ -129,11 +153,13 @@ def test_the_plan_reads_back(name: str, words: tuple[str, ...]) -> None:
         )
         assert controller["spec"]["replicas"] == instance.replicas
         if "gpu_allocation=dra" not in words:
-            assert container["resources"]["limits"]["nvidia.com/gpu"] == str(instance.gpus)
+            nodes = nodes_per_replica(of.plan, instance)
+            gpus = container["resources"]["limits"]["nvidia.com/gpu"]
+            assert int(gpus) * nodes == instance.gpus
 
 
 def test_only_a_port_that_the_pool_cannot_have_differs_from_the_plan() -> None:
-    for name in TARGETS:
+    for name in NAMES:
         own, *others = (i.engine_args.get("port") for i in report(name).plan.deployment.instances)
         texts = files(report(name).plan, name)
         said = sum(
@@ -145,7 +171,7 @@ def test_only_a_port_that_the_pool_cannot_have_differs_from_the_plan() -> None:
 
 
 @pytest.mark.parametrize("words", VARIANTS, ids=lambda w: " ".join(w) or "defaults")
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_cluster_and_the_router_would_accept_them(name: str, words: tuple[str, ...]) -> None:
     of = report(name, *words)
     found, values = made(of, name)
@@ -169,12 +195,13 @@ def test_kubectl_reads_and_builds_what_was_meant(
     assert kustomize_problems(tmp_path / "out" / "llm-d", beside=beside) == []
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_pool_is_every_pod_of_the_plan(name: str) -> None:
     of = report(name)
     found, values = made(of, name)
     wanted = values["router"]["modelServers"]["matchLabels"]
     assert wanted["llm-d.ai/guide"] == of.plan.name
+    assert (INDEX in wanted) == (name == SPANNING)
     for template in templates(found).values():
         assert wanted.items() <= template["metadata"]["labels"].items()
     (route,) = (o for o in found if o["kind"] == "HTTPRoute")
@@ -184,10 +211,14 @@ def test_the_pool_is_every_pod_of_the_plan(name: str) -> None:
 
 
 def test_ranges_by_hand() -> None:
-    """contract-review: 7,168 - 1,000 tokens of answer = 6,168. yarn: 5,120 - 1,000 = 4,120."""
+    """contract-review: 7,168 - 1,000 tokens of answer = 6,168. yarn: 5,120 - 1,000 = 4,120.
+
+    several-nodes: 8,192 - 1,000 = 7,192.
+    """
     found = {name: prompt_ranges(report(name).plan) for name in SEVERAL}
     assert {name: [r.label for r in ranges.values()] for name, ranges in found.items()} == {
         "contract-review": ["0-6168", f"6169-{NO_END}"],
+        "several-nodes": ["0-7192", f"7193-{NO_END}"],
         "yarn": ["0-4120", f"4121-{NO_END}"],
     }
     assert found["contract-review"]["chat"].longer == (("contract-review", 2000),)
@@ -300,10 +331,29 @@ def test_a_route_of_ones_own() -> None:
     assert "HTTPRoute" not in {o["kind"] for o in found}
 
 
-@pytest.mark.parametrize("name", sorted(SPANNING))
-def test_a_replica_on_several_nodes_is_refused(name: str) -> None:
-    with pytest.raises(OutputError, match="take each of its pods for a server"):
-        files(report(name).plan, name)
+def test_workers_of_a_group_are_not_in_the_pool() -> None:
+    """They serve nothing, and have the same labels but for their number."""
+    found, values = made(report(SPANNING), SPANNING)
+    wanted = values["router"]["modelServers"]["matchLabels"]
+    assert wanted.items() >= LEADER_LABEL.items()
+    (group,) = (o for o in found if o["kind"] == "LeaderWorkerSet")
+    worker = group["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    assert not wanted.items() <= (worker["metadata"]["labels"] | {INDEX: "1"}).items()
+
+
+def test_one_group_makes_groups_of_all() -> None:
+    """One selector has to find the servers of each instance, and no workers."""
+    of = report("contract-review").plan
+    first, second = of.deployment.instances
+    spanning = dataclasses.replace(second, gpus=2 * of.node.gpu_count)
+    of = dataclasses.replace(
+        of, deployment=dataclasses.replace(of.deployment, instances=(first, spanning))
+    )
+    found, values = split(files(of))
+    kinds = [o["kind"] for o in found if o["kind"] in CONTROLLERS]
+    assert kinds == ["LeaderWorkerSet", "LeaderWorkerSet"]
+    assert values["router"]["modelServers"]["matchLabels"].items() >= LEADER_LABEL.items()
+    assert schema_problems(found) == []
 
 
 def with_args(args: EngineArgs, **values: Any) -> EngineArgs:
@@ -391,7 +441,7 @@ def test_hostile_values_change_nothing_else(
 
 @pytest.mark.skipif(not CHART, reason="LLM_D_ROUTER_CHART names no chart")
 @pytest.mark.parametrize("words", [*VARIANTS, ("gateway_provider=none",)])
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_chart_makes_the_pool(name: str, words: tuple[str, ...], tmp_path: Path) -> None:
     of = report(name, *words)
     text = files(of.plan, name)["router-values.yaml"]

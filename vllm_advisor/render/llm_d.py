@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from vllm_advisor.errors import OutputError
+from vllm_advisor.render.groups import LEADER_LABEL
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.kubernetes import kustomization, metadata_of, render_folder
 from vllm_advisor.render.names import dns_label, label_value, plan_labels
@@ -42,25 +43,27 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
     Raises:
         OutputError: the instances cannot stand in for each other behind one pool.
     """
-    _check_one_node(plan)
     _check_one_name(plan)
     pool = pool_name(plan)
     port = port_of(plan.deployment.instances[0], engine)
     ranges = prompt_ranges(plan)
+    grouped = any(nodes_per_replica(plan, each) > 1 for each in plan.deployment.instances)
     members = {"llm-d.ai/guide": pool, "llm-d.ai/model": label_value(plan.model)}
     pod_labels = {
         each.name: members | ({RANGE_LABEL: ranges[each.name].label} if ranges else {})
         for each in plan.deployment.instances
     }
     _, *files = render_folder(
-        behind_gateway(plan, port, engine), engine, TARGET, pod_labels=pod_labels
+        behind_gateway(plan, port, engine), engine, TARGET, pod_labels=pod_labels, grouped=grouped
     )
     if plan.environment.gateway_name:
         files.append(_artifact("httproute.yaml", _route_view(plan, pool)))
     names = [artifact.path.split("/")[-1] for artifact in files]
     values = {
         **_values_view(plan, pool, port),
-        "members": members,
+        # In groups only the first pod serves; one selector cannot tell groups from single pods.
+        "members": members | (LEADER_LABEL if grouped else {}),
+        "grouped": grouped,
         "ranges": list(ranges.values()),
         "config": picker_config(plan, by_length=bool(ranges)),
     }
@@ -187,17 +190,6 @@ def _check_one_name(plan: Plan) -> None:
             where="deployment.instances",
             fix="use the target kubernetes, whose instances have addresses of their own",
         )
-
-
-def _check_one_node(plan: Plan) -> None:
-    for instance in plan.deployment.instances:
-        if nodes_per_replica(plan, instance) > 1:
-            raise OutputError(
-                f"a replica takes {instance.gpus} GPUs on {nodes_per_replica(plan, instance)} "
-                "nodes, and the InferencePool would take each of its pods for a server",
-                where=f"instance {instance.name}",
-                fix="use the target kubernetes",
-            )
 
 
 def _artifact(name: str, view: dict[str, Any]) -> Artifact:
