@@ -22,6 +22,7 @@ from bundle import (
     assert_as_kept,
     engine_args,
     kubernetes_words,
+    replicas_of,
     report,
 )
 from hypothesis import given, settings
@@ -151,7 +152,7 @@ def test_the_plan_reads_back(name: str, words: tuple[str, ...]) -> None:
         (controller,) = (
             o for o in found if o["kind"] in CONTROLLERS and o["metadata"]["name"] == own
         )
-        assert controller["spec"]["replicas"] == instance.replicas
+        assert replicas_of(controller, found) == instance.replicas
         if "gpu_allocation=dra" not in words:
             nodes = nodes_per_replica(of.plan, instance)
             gpus = container["resources"]["limits"]["nvidia.com/gpu"]
@@ -327,8 +328,17 @@ def test_the_gateway_is_let_in_and_the_only_way_in() -> None:
 
 
 def test_a_route_of_ones_own() -> None:
-    found, _ = made(report("contract-review", "gateway_name=null"), "contract-review")
-    assert "HTTPRoute" not in {o["kind"] for o in found}
+    written = files(report("contract-review", "gateway_name=null").plan)
+    assert "HTTPRoute" not in {o["kind"] for o in split(written)[0]}
+    assert "httproute.yaml" not in written["kustomization.yaml"]
+
+
+def test_clients_are_told_of_the_gateway_and_of_the_name_that_all_answer_to() -> None:
+    text = files(report("contract-review").plan)["kustomization.yaml"]
+    one = "to the Gateway inference-gateway, path /v1, model meta-llama/Llama-3.1-8B-Instruct"
+    assert f"#   chat: {one}\n" in text
+    assert f"#   clause-lookup: passages found by retrieval {one}\n" in text
+    assert "http://" not in text
 
 
 def test_workers_of_a_group_are_not_in_the_pool() -> None:

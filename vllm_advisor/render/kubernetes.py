@@ -59,8 +59,13 @@ def render_folder(
     return (kustomization(plan, folder, [f.path.split("/")[-1] for f in files]), *files)
 
 
-def kustomization(plan: Plan, folder: str, files: list[str]) -> Artifact:
-    """``kustomization.yaml`` over the files of a folder."""
+def kustomization(
+    plan: Plan, folder: str, files: list[str], requests: list[str] | None = None
+) -> Artifact:
+    """``kustomization.yaml`` over the files of a folder.
+
+    ``requests`` says where those of each class go, if not to the Services of the instances.
+    """
     place = plan.environment
     view = {
         "header": f"Plan {plan.name} for vLLM {plan.vllm_version}; written by vllm-advisor "
@@ -68,7 +73,7 @@ def kustomization(plan: Plan, folder: str, files: list[str]) -> Artifact:
         "place": place,
         "files": files,
         "secret_commands": secret_commands(plan),
-        "addresses": addresses(plan),
+        "addresses": addresses(plan) if requests is None else requests,
         "image_repository": image_repository(place),
         "image_tag": place.image_tag or f"v{plan.vllm_version}",
     }

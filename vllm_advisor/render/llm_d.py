@@ -68,7 +68,7 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
         "config": picker_config(plan, by_length=bool(ranges)),
     }
     return (
-        kustomization(plan, TARGET, names),
+        kustomization(plan, TARGET, names, _requests(plan, pool)),
         *files,
         _artifact("router-values.yaml", values),
     )
@@ -167,6 +167,19 @@ def _route_view(plan: Plan, pool: str) -> dict[str, Any]:
         "pool": pool,
         "place": place,
     }
+
+
+def _requests(plan: Plan, pool: str) -> list[str]:
+    """Where an application sends the requests of each class: all to one place, by one name."""
+    place = plan.environment
+    through = f"Gateway {place.gateway_name}" if place.gateway_name else f"InferencePool {pool}"
+    host = f" (host {place.ingress_host})" if place.gateway_name and place.ingress_host else ""
+    return [
+        f"{route.request_class}: "
+        + ("passages found by retrieval " if route.retrieve else "")
+        + f"to the {through}{host}, path /v1, model {_common_names(plan)[0]}"
+        for route in plan.routes
+    ]
 
 
 def _names_view(plan: Plan) -> dict[str, Any]:
