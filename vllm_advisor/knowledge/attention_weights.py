@@ -91,7 +91,12 @@ def latent(config: dict[str, Any], layers: Layers, *, times: int = 1) -> list[We
         plain("kv_a_norm", times * rank, layers),
         part("kv_b_proj", both, rank, split, "kv_b_proj"),
         part("o_proj", heads * value, hidden, split, "o_proj"),
-        replace(plain("mla_absorbed", times * rank * both, layers), kind=_ATTENTION, shard=split),
+        replace(
+            plain("mla_absorbed", times * rank * both, layers),
+            kind=_ATTENTION,
+            shard=split,
+            after_loading=True,
+        ),
     ]
     if query_rank:
         inner = int(query_rank)

@@ -19,8 +19,16 @@ from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 from vllm_advisor.units import format_bytes
 
 
-def instance_weights(model: ModelFacts, settings: InstanceSettings) -> WeightBytes:
-    """Weights of the fullest rank under these settings."""
+def instance_weights(
+    model: ModelFacts, settings: InstanceSettings, *, loaded: bool = True
+) -> WeightBytes:
+    """Weights of the fullest rank under these settings.
+
+    Args:
+        model: the model.
+        settings: how it is served.
+        loaded: with what kernels make of the parameters once these are loaded.
+    """
     return weight_bytes(
         model,
         tensor_parallel_size=settings.tensor_parallel_size,
@@ -36,6 +44,7 @@ def instance_weights(model: ModelFacts, settings: InstanceSettings) -> WeightByt
         encoder_by_data=settings.encoder_by_data,
         offload=settings.offload,
         beside_last=draft_weight_bytes(settings),
+        loaded=loaded,
     )
 
 

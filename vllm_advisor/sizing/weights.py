@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank, stage_layers
+from vllm_advisor.sizing.mxfp4 import BLACKWELL, HOPPER, bias_bytes, kept_scales
 from vllm_advisor.sizing.offload import Offload, saved_bytes
 from vllm_advisor.types.model import (
     ModelFacts,
@@ -26,15 +27,14 @@ ONLINE_FP8 = QuantizationFacts(method="fp8", bits=8)  # --quantization fp8 on 16
 
 # vllm/model_executor/layers/fused_moe/oracle/mxfp4.py: Hopper's Triton kernels take the model's
 # own padding, Marlin and TRT-LLM these multiples of a rank's intermediate and of the hidden size.
-_HOPPER = range(90, 100)
 _MXFP4_MULTIPLES = (128, 256)
-_BLACKWELL = range(100, 110)
+_OF_EXPERT = 3  # matrices: gate, up, down
 _SMALLEST_BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ranks:
-    """How the weights are spread."""
+    """How the weights are spread; ``loaded`` with what kernels keep beside the parameters."""
 
     tp: int = 1
     beyond: int = 1
@@ -42,9 +42,10 @@ class _Ranks:
     capability: int = 90
     redundant_experts: int = 0
     encoder_by_data: bool = False
+    loaded: bool = True
 
 
-_ONE = _Ranks()
+_ONE = _Ranks(loaded=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ def weight_bytes(
     encoder_by_data: bool = False,
     offload: Offload | None = None,
     beside_last: int = 0,
+    loaded: bool = True,
 ) -> WeightBytes:
     """Bytes of weights per rank on the fullest pipeline stage.
 
@@ -102,6 +104,7 @@ def weight_bytes(
         encoder_by_data: every rank holds its tower whole (``--mm-encoder-tp-mode data``).
         offload: what stays in CPU memory.
         beside_last: bytes that the last pipeline stage holds beside the model: its draft.
+        loaded: with what kernels make of the parameters once these are loaded.
     """
     online = ONLINE_FP8 if online_quantization is not None else None
     ranks = _Ranks(
@@ -111,6 +114,7 @@ def weight_bytes(
         capability=capability,
         redundant_experts=redundant_experts,
         encoder_by_data=encoder_by_data,
+        loaded=loaded,
     )
 
     def stage_bytes(layers: range, *, first: bool, last: bool) -> int:
@@ -136,9 +140,7 @@ def weight_bytes(
         for i, s in enumerate(stages)
     )
     computed = sum(
-        _part_bytes(p, model, None, _ONE) * (len(p.layers) or 1)
-        for p in model.weights.components
-        if p.name != "mla_absorbed"
+        _part_bytes(p, model, None, _ONE) * (len(p.layers) or 1) for p in model.weights.components
     )
     known = model.weights.checkpoint_bytes
     routed = [part for part in model.weights.components if part.experts and part.layers]
@@ -177,6 +179,8 @@ def _on_stage(part: WeightComponent, *, first: bool, last: bool) -> bool:
 def _part_bytes(
     part: WeightComponent, model: ModelFacts, online: QuantizationFacts | None, ranks: _Ranks
 ) -> int:
+    if part.after_loading and not ranks.loaded:
+        return 0
     share, matrices, other = part.split_size, part.matrices, 1
     if part.matrices and part.split_size:
         other = part.params // (part.matrices * part.split_size)
@@ -204,10 +208,15 @@ def _part_bytes(
         params, share = params // heads * held, share // heads * held
     quantization = part.quantization or model.quantization or online
     kept = part.quantization is None and quantization and part.kind in quantization.unquantized
+    routed = part.shard in (Shard.EXPERTS, Shard.EXPERTS_WHOLE)
+    converted = ranks.loaded and routed and part.split_multiple > 1  # gpt-oss alone
     if quantization is None or not part.linear or kept:
-        return params * (part.dtype_bytes or model.dtype_bytes)
-    experts = part.shard is Shard.EXPERTS
-    return _quantized_bytes(quantization, params, matrices, share, other, experts=experts)
+        size = part.dtype_bytes or model.dtype_bytes
+        return params * (bias_bytes(ranks.capability, size) if converted else size)
+    found = _quantized_bytes(quantization, params, matrices, share, other, experts=routed)
+    if converted:
+        found += kept_scales(ranks.capability, matrices // _OF_EXPERT, share, other)
+    return found
 
 
 def _experts(
@@ -228,14 +237,14 @@ def _experts(
     if part.split_multiple > 1 and matrices:
         of_share, of_other = (
             _MXFP4_MULTIPLES
-            if method == "mxfp4" and ranks.capability not in _HOPPER
+            if method == "mxfp4" and ranks.capability not in HOPPER
             else (part.split_multiple, 1)
         )
         # A bias has but one of the two dimensions.
         share = round_up(share, of_share) if share > 1 else share
         other = round_up(other, of_other) if other > 1 else other
         params = matrices * share * other
-    elif not method and ranks.capability in _BLACKWELL and matrices:
+    elif not method and ranks.capability in BLACKWELL and matrices:
         padded = round_up(share, part.blackwell_multiple)
         params += matrices * (padded - share) * other
         share = padded

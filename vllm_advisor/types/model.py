@@ -138,6 +138,7 @@ class WeightComponent:
     kv_heads: int = 0  # for Shard.KV_HEADS where the model's number does not apply
     modules: tuple[str, ...] = ()
     quantization: QuantizationFacts | None = None
+    after_loading: bool = False  # made by kernels beside what is loaded
     whole_by_data: bool = False  # a tower that --mm-encoder-tp-mode data keeps whole on every rank
 
     @property

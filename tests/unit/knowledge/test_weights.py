@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from vllm_advisor.api.models import find_model
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.weights import weight_bytes
@@ -139,12 +140,28 @@ def test_mxfp4_is_padded_by_gpu() -> None:
         "intermediate_size": 320,
         "quantization_config": {"quant_method": "mxfp4"},
     }
-    hopper = rank(config)
-    blackwell = rank(config, capability=100)
+    hopper = rank(config, loaded=False)
+    blackwell = rank(config, capability=100, loaded=False)
     # 320 is padded to 384 where kernels want 128 rows; the hidden size of 256 fits. 4.25 bits for
     # 3 x 64 x 256 more weights of 8 experts, and 2 x 64 more biases in 16 bits, in 2 layers.
     weights = 8 * 3 * 64 * 256 * 425 // 800
     assert blackwell - hopper == 2 * (weights + 2 * 8 * 2 * 64)
+
+
+def test_gpt_oss_keeps_scales_twice_on_hopper() -> None:
+    """The start-up log of gpt-oss-120b on an H100 says 64.38 GiB (vLLM 0.11 and 0.14).
+
+    36 layers of 128 experts, hidden and intermediate size 2,880. Triton's own scales have rows in
+    256 and groups of 32 in fours: 5,888 x 92 for gate and up, 3,072 x 92 for down, beside those
+    that were loaded; biases of 3 x 2,880 grow from 2 bytes to 4.
+    """
+    model = find_model("openai/gpt-oss-120b")
+    before = weight_bytes(model, loaded=False).rank_bytes
+    after = weight_bytes(model).rank_bytes
+    scales = 36 * 128 * 92 * (5888 + 3072)
+    biases = 36 * 128 * 3 * 2880 * 2
+    assert after - before == scales + biases
+    assert f"{after / 2**30:.2f}" == "64.38"
 
 
 def test_unknown_architecture_with_experts_is_refused() -> None:

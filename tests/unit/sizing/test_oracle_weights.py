@@ -46,7 +46,7 @@ def facts(name: str) -> ModelFacts:
 
 
 def before_loading(model: ModelFacts) -> ModelFacts:
-    parts = tuple(c for c in model.weights.components if c.name != "mla_absorbed")
+    parts = tuple(c for c in model.weights.components if not c.after_loading)
     return replace(model, weights=replace(model.weights, components=parts))
 
 
@@ -94,7 +94,9 @@ def of_one_model(name: str) -> list[dict[str, Any]]:
 def test_weights_of_the_fullest_rank(name: str) -> None:
     model = facts(name)
     for row in of_one_model(name):
-        found = instance_weights(served_model(model, row["engine_args"]), settings_of(row, model))
+        found = instance_weights(
+            served_model(model, row["engine_args"]), settings_of(row, model), loaded=False
+        )
         expected = of_the_fullest(row)
         if model.quantization is None:
             assert found.rank_bytes == expected, row["tag"]
