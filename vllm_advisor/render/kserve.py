@@ -68,7 +68,27 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
                 text=render_template("kserve/instance.yaml.j2", view),
             )
         )
-    return (kustomization(plan, TARGET, [f.path.split("/")[-1] for f in files]), *files)
+    names = [f.path.split("/")[-1] for f in files]
+    return (kustomization(plan, TARGET, names, _requests(plan)), *files)
+
+
+def _requests(plan: Plan) -> list[str]:
+    """Where an application sends the requests of each class: to the routes that KServe makes."""
+    instances = {i.name: i for i in plan.deployment.instances}
+    lines = []
+    for route in plan.routes:
+        if route.instance not in instances:
+            continue
+        instance = instances[route.instance]
+        name = object_name(plan, instance)
+        lines.append(
+            f"{route.request_class}: "
+            + ("passages found by retrieval " if route.retrieve else "")
+            + f"to the address in the status of llminferenceservice/{name}, model "
+            + model_name(plan, instance)
+            + (f"; else {route.fallback}" if route.fallback else "")
+        )
+    return lines
 
 
 def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[str, Any]:
