@@ -54,6 +54,11 @@ def contents(folder: Path) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): p.read_text() for p in files}
 
 
+def documents(text: str) -> list[Any]:
+    """Every document of a YAML file that is not empty."""
+    return [one for one in yaml.load_all(text, Loader=LOADER) if one is not None]
+
+
 def objects(made: PlanReport, target: str) -> list[dict[str, Any]]:
     """Every document of the target's YAML files but kustomization.yaml, as PyYAML reads it."""
     return [
@@ -62,8 +67,7 @@ def objects(made: PlanReport, target: str) -> list[dict[str, Any]]:
         if artifact.path.endswith(".yaml")
         and not artifact.about_the_plan
         and not artifact.path.endswith("kustomization.yaml")
-        for document in yaml.load_all(artifact.text, Loader=LOADER)
-        if document
+        for document in documents(artifact.text)
     ]
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 import pytest
-import yaml
-from bundle import LOADER, kubernetes_words, report
+from bundle import documents as read
+from bundle import kubernetes_words, report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges.kubectl import read_by_kubectl, yaml_problems
@@ -85,7 +85,7 @@ def documents(made: PlanReport, target: str) -> list[Any]:
         document
         for artifact in made.artifacts((target,))
         if artifact.path.startswith(f"{target}/") and artifact.path.endswith(".yaml")
-        for document in yaml.load_all(artifact.text, Loader=LOADER)
+        for document in read(artifact.text)
     ]
 
 

@@ -25,6 +25,7 @@ from vllm_advisor.render.pod import (
     nodes_per_replica,
     pod_view,
     served_names,
+    templated,
 )
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.environment import Environment
@@ -42,7 +43,6 @@ ROUTED_NAME = "publishers/{{ .ObjectMeta.Namespace }}/models/{{ .Spec.Model.Name
 _OWN = frozenset(("port", "tensor_parallel_size"))
 # vLLM's own default (vllm/config/load.py#LoadConfig.ignore_patterns), and gpt-oss's second copy.
 _IGNORED = ["original/*", "metal/*"]
-_BRACES = "{{`{{`}}"  # how a Go template writes two braces
 # Labels of KServe's own that find its pods; those of an object would replace them.
 _SELECTING = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")
 _HUB_ID = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
@@ -168,7 +168,7 @@ def evaluated(word: str) -> str:
     On its way KServe runs a Go template over it, Kubernetes expands ``$(NAME)``, and the preset's
     ``eval "exec vllm serve ... $@"`` reads it as shell text.
     """
-    return expanded(shlex.quote(word)).replace("{{", _BRACES)
+    return templated(expanded(shlex.quote(word)))
 
 
 def _args(args: EngineArgs, engine: EngineFacts) -> list[dict[str, Any]]:

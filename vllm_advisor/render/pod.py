@@ -79,6 +79,11 @@ def expanded(word: str) -> str:
     return word.replace("$", "$$")
 
 
+def templated(text: str) -> str:
+    """A text that Go's templates (Helm's ``tpl``, KServe) leave as it was."""
+    return text.replace("{{", "{{`{{`}}")
+
+
 def pod_view(
     plan: Plan, instance: Instance, engine: EngineFacts, *, fetched_first: bool = False
 ) -> dict[str, Any]:

@@ -19,7 +19,11 @@ from vllm_advisor.render.kubernetes import (
 )
 from vllm_advisor.render.names import dns_label, is_plain_text, label_value
 from vllm_advisor.render.pod import nodes_per_replica
-from vllm_advisor.render.production_stack_engine import PORT, engine_view
+from vllm_advisor.render.production_stack_engine import (
+    PORT,
+    RELEASE,
+    engine_view,
+)
 from vllm_advisor.render.production_stack_limits import chart_limits
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.environment import Environment, GpuAllocation, Monitoring
@@ -39,7 +43,6 @@ _UNQUOTED = (
     "ingress_class_name",
     "ingress_tls_secret",
 )
-_RELEASE = "{{ .Release.Name }}"  # filled in by Helm, in extraObjects only
 
 
 def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
@@ -91,9 +94,9 @@ def _view(
         "engines": engines,
         "monitored": place.monitoring is Monitoring.POD_MONITOR,
         "account": account,
-        "policy_name": f"{_RELEASE}-engines",
+        "policy_name": f"{RELEASE}-engines",
         "policy_selector": {
-            "app.kubernetes.io/instance": _RELEASE,
+            "app.kubernetes.io/instance": RELEASE,
             "app.kubernetes.io/part-of": "vllm-stack",
         },
         "network_namespaces": network_namespaces(place),

@@ -7,7 +7,12 @@ from typing import Any
 from vllm_advisor.render.argv import flag_words
 from vllm_advisor.render.because import because
 from vllm_advisor.render.names import dns_label
-from vllm_advisor.render.pod import expanded, image_repository, pod_view
+from vllm_advisor.render.pod import (
+    expanded,
+    image_repository,
+    pod_view,
+    templated,
+)
 from vllm_advisor.render.scaling import scaling_view
 from vllm_advisor.types.engine import EngineArg, EngineFacts
 from vllm_advisor.types.environment import Autoscaler, Environment, ModelCache
@@ -41,6 +46,7 @@ _CHART_LABELS = frozenset(
         "app.kubernetes.io/managed-by",
     )
 )
+RELEASE = "{{ .Release.Name }}"  # filled in by Helm, in extraObjects only
 METRIC_LABEL = "app_kubernetes_io_name"
 
 
@@ -79,6 +85,9 @@ def engine_view(
         "data": DATA,
         "cpu_cores": int(pod["resources"]["cpu"]),
         "keda": keda,
+        "scaler_name": f"{RELEASE}-{name}-engine",
+        "deployment_name": f"{RELEASE}-{name}-deployment-vllm",
+        "scaling_query": templated(scaling["scaling_query"]),
         "several": several,
         "claim": shared_claim,
         "claim_each": claims and not shared_claim,

@@ -1,0 +1,85 @@
+"""Every workload, every target, every judge: what is written is accepted by what it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from bundle import NAMES, SPANNING, documents, report
+from judges.compose import compose_problems
+from judges.compose_project import read_project
+from judges.manifests import folder_problems
+from judges.production_stack import stack_values_problems
+from judges.shell import script_problems
+
+from vllm_advisor.api.writing import write_artifacts
+from vllm_advisor.errors import OutputError
+from vllm_advisor.render.targets import TARGETS
+
+# What a cluster has before: llm-d's Gateway, and the pool that its router's chart makes.
+EXISTS = {"Gateway/inference-gateway"}
+# What a person fills into .env.
+SET = dict.fromkeys(("VLLM_API_KEY", "HF_TOKEN", "MASTER_ADDR", "VLLM_HOST_IP"), "set")
+ONE_NODE = ("helm-production-stack", "kserve")  # have no replicas over several nodes
+VALUES = "router-values.yaml"  # for a chart: no manifest
+
+
+def judged_scripts(folder: Path) -> list[str]:
+    return [line for path in folder.glob("*.sh") for line in script_problems(path.read_text())]
+
+
+def judged_manifests(folder: Path) -> list[str]:
+    (folder / VALUES).unlink(missing_ok=True)
+    pools = {
+        f"InferencePool/{reference['name']}"
+        for path in folder.glob("*.yaml")
+        for document in documents(path.read_text())
+        if document["kind"] == "HTTPRoute"
+        for rule in document["spec"]["rules"]
+        for reference in rule["backendRefs"]
+    }
+    return folder_problems(folder, external=EXISTS | pools)
+
+
+def judged_values(folder: Path) -> list[str]:
+    (values,) = documents((folder / "values.yaml").read_text())
+    return stack_values_problems(values)
+
+
+def judged_compose(folder: Path) -> list[str]:
+    return [
+        line
+        for path in folder.rglob("compose.yaml")
+        for line in compose_problems(yaml.safe_dump(read_project(path.read_text(), SET)))
+    ]
+
+
+JUDGES = {
+    "serve": judged_scripts,
+    "kubernetes": judged_manifests,
+    "leaderworkerset": judged_manifests,
+    "llm-d": judged_manifests,
+    "kserve": judged_manifests,
+    "helm-production-stack": judged_values,
+    "compose": judged_compose,
+}
+
+
+def test_every_target_has_a_judge() -> None:
+    assert set(JUDGES) == set(TARGETS)
+
+
+@pytest.mark.parametrize("target", JUDGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_accepted(name: str, target: str, tmp_path: Path) -> None:
+    made = report(name, "namespace=llm")
+    if name == SPANNING and target in ONE_NODE:
+        with pytest.raises(OutputError, match="nodes"):
+            made.artifacts((target,))
+        return
+    artifacts = made.artifacts((target,))
+    write_artifacts(artifacts, tmp_path / "out", overwrite=False)
+    folder = tmp_path / "out" / ("" if target == "serve" else target)
+    assert any(folder.iterdir())
+    assert JUDGES[target](folder) == []
