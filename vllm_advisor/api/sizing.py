@@ -11,7 +11,7 @@ from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.api.start_memory import SHORT_AFTER_START, SHORT_AT_START, start_notes
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
-from vllm_advisor.knowledge.engines import load_engine
+from vllm_advisor.knowledge.engines import load_engine, runs_fp8_weights
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.render.figures import figures_dict
@@ -173,6 +173,7 @@ def size(
                 accelerator=accelerator,
                 overheads=overheads,
                 fp8=_fp8_cache(facts, accelerator),
+                fp8_weights=runs_fp8_weights(engine, facts, accelerator),
                 gpus=gpu_count if gpu_count > 1 else None,
             )
         ),

@@ -19,6 +19,7 @@ from vllm_advisor.errors import InputError, UnknownFactError
 from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import BatchDefaults, EngineFacts, Flag
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Source
 from vllm_advisor.units import GIB
 
@@ -199,6 +200,15 @@ def quantization_min_capability(engine: EngineFacts) -> dict[str, int]:
     """Least compute capability (8.9 is 89) of each quantization method of the version."""
     facts = _facts_of(engine.version_used or engine.version)
     return dict(facts["quantization_min_capability"].methods)
+
+
+def runs_fp8_weights(
+    engine: EngineFacts, model: ModelFacts, accelerator: Accelerator | None
+) -> bool:
+    """Whether ``--quantization fp8`` is taken for 16-bit weights on this GPU."""
+    if accelerator is None or model.quantization is not None:
+        return False
+    return accelerator.capability >= quantization_min_capability(engine)["fp8"]
 
 
 def engine_sources(engine: EngineFacts) -> EngineSources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
+from vllm_advisor.knowledge.engines import runs_fp8_weights
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.sizing.remedies import Case, remedies
@@ -11,7 +12,7 @@ from vllm_advisor.types.engine import AttentionChoice
 
 
 def memory_remedies(subject: Subject) -> tuple[str, ...]:
-    """Single flags, each with a value under which vLLM starts, the cheapest first."""
+    """Flags with values under which vLLM starts, the cheapest first."""
     model, node = subject.model, subject.node
     if subject.settings is None or subject.figures is None or model is None or node is None:
         return ()
@@ -28,6 +29,7 @@ def memory_remedies(subject: Subject) -> tuple[str, ...]:
         accelerator=node.accelerator,
         overheads=load_overheads(version),
         fp8=fp8,
+        fp8_weights=runs_fp8_weights(subject.engine, model, node.accelerator),
         gpus=node.total_gpus,
         memory_used=node.memory_used,
     )

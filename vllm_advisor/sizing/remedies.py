@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.sizing.instance import size_instance
@@ -45,6 +46,7 @@ class Case:
         accelerator: the GPU, if it is known.
         overheads: constants of the vLLM version.
         fp8: the attention backend with an FP8 cache, where the GPU has one.
+        fp8_weights: the GPU runs FP8 weights, and these are in 16 bits.
         gpus: GPUs there are, or ``None`` when that is not known.
         memory_used: bytes that other processes hold on a GPU.
     """
@@ -55,6 +57,7 @@ class Case:
     accelerator: Accelerator | None
     overheads: Overheads
     fp8: AttentionChoice | None = None
+    fp8_weights: bool = False
     gpus: int | None = None
     memory_used: int = 0
 
@@ -71,7 +74,7 @@ class Case:
 
 
 def remedies(case: Case) -> tuple[Remedy, ...]:
-    """Changes of one argument under which vLLM starts, the cheapest first.
+    """Changes under which vLLM starts, the cheapest first; of one argument where that is enough.
 
     Flags that only change how work is cut up come first, then those that give up precision, then
     those that take more GPUs. A shorter context is not among them: ``estimated_max_model_len``
@@ -118,18 +121,7 @@ def _changes(case: Case) -> Iterator[Remedy]:
     shared = denser(case)
     if shared is not None:
         yield shared
-    if case.fp8 is not None and settings.kv_cache_dtype == "auto":
-        found = case.sized(
-            replace(
-                settings,
-                kv_cache_dtype="fp8",
-                attention_backend=case.fp8.backend,
-                block_size=case.fp8.block_size,
-                sparse_format=case.fp8.sparse_format,
-            )
-        )
-        if found:
-            yield Remedy(flags="--kv-cache-dtype fp8", costs="precision of K and V", figures=found)
+    yield from _fewer_bits(case)
     for ranks in _TENSOR_PARALLEL:
         wider = replace(settings, tensor_parallel_size=ranks)
         found = case.sized(wider) if ranks > settings.tensor_parallel_size else None
@@ -142,6 +134,36 @@ def _changes(case: Case) -> Iterator[Remedy]:
                 figures=found,
             )
             return
+
+
+def _fewer_bits(case: Case) -> Iterator[Remedy]:
+    """FP8 for K and V, for the weights, and for both where neither alone is enough."""
+    settings = case.settings
+    steps: list[tuple[str, str, dict[str, Any]]] = []
+    if case.fp8 is not None and settings.kv_cache_dtype == "auto":
+        cache = {
+            "kv_cache_dtype": "fp8",
+            "attention_backend": case.fp8.backend,
+            "block_size": case.fp8.block_size,
+            "sparse_format": case.fp8.sparse_format,
+        }
+        steps.append(("--kv-cache-dtype fp8", "precision of K and V", cache))
+    if case.fp8_weights and settings.quantization is None:
+        steps.append(("--quantization fp8", "precision of the weights", {"quantization": "fp8"}))
+    enough = False
+    for flags, costs, changed in steps:
+        found = case.sized(replace(settings, **changed))
+        if found:
+            enough = enough or found.headroom
+            yield Remedy(flags=flags, costs=costs, figures=found)
+    if len(steps) > 1 and not enough:
+        both = case.sized(replace(settings, **steps[0][2], **steps[1][2]))
+        if both:
+            yield Remedy(
+                flags=" ".join(flags for flags, _, _ in steps),
+                costs="precision of weights, K and V",
+                figures=both,
+            )
 
 
 def _sequences(case: Case) -> tuple[int, ...]:

@@ -53,6 +53,8 @@ def test_kv001_names_an_fp8_cache_where_it_is_enough() -> None:
         (f"{LLAMA} --gpu-memory-utilization 0.4", "h100-sxm x 1", "--gpu-memory-utilization"),
         (LLAMA, "rtx-5090 x 2", "--kv-cache-dtype"),
         (f"{LLAMA} --max-model-len 28000", "l4 x 2", "--max-num-seqs"),
+        # 16 GiB of weights and 16 GiB of cache on 22 GiB: neither alone is enough in 8 bits.
+        (LLAMA, "l4 x 1", "--kv-cache-dtype fp8 --quantization fp8"),
         ("vllm serve meta-llama/Llama-3.3-70B-Instruct", "h100-sxm x 8", "--tensor-parallel-size"),
     ],
 )
