@@ -5,7 +5,6 @@ Every failure a person can cause is one of these types; anything else that escap
 
 from __future__ import annotations
 
-EXIT_OK = 0
 EXIT_NO = 1  # the answer is no: no feasible plan, findings, drift
 EXIT_CANNOT_RUN = 2  # usage, bad file, bug
 EXIT_CANNOT_KNOW = 3  # hub unreachable, no NVML, unknown model

@@ -13,7 +13,6 @@ from vllm_advisor.probe.nvml import ProbedGpu, ProbedNode, probe_node
 from vllm_advisor.types.accelerator import Accelerator, Interconnect, Node
 from vllm_advisor.types.source import Source, SourceKind
 from vllm_advisor.types.workload import Hardware
-from vllm_advisor.units import format_bytes
 
 
 def resolve_hardware(hardware: Hardware) -> Node:
@@ -174,10 +173,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return getattr(value, "value", value)
-
-
-def hardware_line(node: Node) -> str:
-    """``4 x NVIDIA H100 80GB HBM3 (79.19 GiB)``."""
-    gpu = node.accelerator
-    nodes = f"{node.node_count} nodes of " if node.node_count > 1 else ""
-    return f"{nodes}{node.gpu_count} x {gpu.name} ({format_bytes(gpu.memory_total)})"

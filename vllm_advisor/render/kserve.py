@@ -17,8 +17,8 @@ from vllm_advisor.errors import OutputError
 from vllm_advisor.render.argv import flag_words, json_arg
 from vllm_advisor.render.because import because
 from vllm_advisor.render.jinja import render_template
-from vllm_advisor.render.kubernetes import has_spare, kustomization, metadata_of, rollout_limits
-from vllm_advisor.render.names import object_name
+from vllm_advisor.render.kustomization import kustomization
+from vllm_advisor.render.names import metadata_of, object_name
 from vllm_advisor.render.pod import (
     expanded,
     is_path,
@@ -27,6 +27,7 @@ from vllm_advisor.render.pod import (
     served_names,
     templated,
 )
+from vllm_advisor.render.rollout import has_spare, rollout_limits, rollout_reason
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Artifact, Instance, Plan
@@ -115,9 +116,9 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "tensor_because": because(tensor.origin) if tensor else "",
         "replicas": instance.replicas,
         "rollout": rollout_limits(surge=surge),
-        "rollout_because": "There are spare GPUs: the new pod is ready before the old one stops."
-        if surge
-        else "The old pod gives its GPUs back first: no spare GPU is needed.",
+        "rollout_because": rollout_reason(
+            "The old pod gives its GPUs back first: no spare GPU is needed.", surge=surge
+        ),
         "pod_labels": {k: v for k, v in place.labels.items() if not k.startswith(_SELECTING)},
         "args": _args(args, engine),
         "ignore_patterns": json_arg(_IGNORED),

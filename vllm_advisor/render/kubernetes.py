@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from vllm_advisor.render.groups import LEADER_LABEL, alone, leader, worker
 from vllm_advisor.render.jinja import render_template
-from vllm_advisor.render.names import object_name
-from vllm_advisor.render.pod import image_repository, is_path, nodes_per_replica, pod_view
+from vllm_advisor.render.kustomization import SERVICE_PORT, kustomization
+from vllm_advisor.render.names import metadata_of, object_name
+from vllm_advisor.render.pod import nodes_per_replica, pod_view
+from vllm_advisor.render.rollout import has_spare, rollout_limits, rollout_reason
 from vllm_advisor.render.scaling import scaling_view
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.environment import Autoscaler, Environment, ModelCache, Monitoring
@@ -17,7 +18,6 @@ from vllm_advisor.types.plan import Artifact, Instance, Plan
 from vllm_advisor.version import __version__
 
 TARGET = "kubernetes"
-SERVICE_PORT = 8000  # of every Service, whatever port the server listens on
 
 
 def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
@@ -59,64 +59,6 @@ def render_folder(
     return (kustomization(plan, folder, [f.path.split("/")[-1] for f in files]), *files)
 
 
-def kustomization(
-    plan: Plan, folder: str, files: list[str], requests: list[str] | None = None
-) -> Artifact:
-    """``kustomization.yaml`` over the files of a folder.
-
-    ``requests`` says where those of each class go, if not to the Services of the instances.
-    """
-    place = plan.environment
-    view = {
-        "header": f"Plan {plan.name} for vLLM {plan.vllm_version}; written by vllm-advisor "
-        f"{__version__}. PLAN.md has the whole reasoning.",
-        "place": place,
-        "files": files,
-        "secret_commands": secret_commands(plan),
-        "addresses": addresses(plan) if requests is None else requests,
-        "image_repository": image_repository(place),
-        "image_tag": place.image_tag or f"v{plan.vllm_version}",
-    }
-    return Artifact(
-        path=f"{folder}/kustomization.yaml",
-        text=render_template("kubernetes/kustomization.yaml.j2", view),
-    )
-
-
-def addresses(plan: Plan) -> list[str]:
-    """Where an application sends the requests of each class."""
-    scope = f".{plan.environment.namespace}" if plan.environment.namespace else ""
-    urls = {
-        i.name: f"http://{object_name(plan, i)}{scope}:{SERVICE_PORT}/v1"
-        for i in plan.deployment.instances
-    }
-    return [
-        f"{route.request_class}: "
-        + ("passages found by retrieval " if route.retrieve else "")
-        + f"to {urls[route.instance]}, model {route.instance}"
-        + (f"; else {route.fallback}" if route.fallback else "")
-        for route in plan.routes
-        if route.instance in urls
-    ]
-
-
-def secret_commands(plan: Plan) -> list[str]:
-    """How the Secrets that pods refer to are made; the values are the reader's."""
-    place = plan.environment
-    hub = not is_path(plan.model)
-    wanted = (
-        (place.api_key_secret, place.api_key_key, "$(openssl rand -hex 32)"),
-        (place.hf_token_secret if hub else None, place.hf_token_key, "$HF_TOKEN"),
-    )
-    scope = ["-n", place.namespace] if place.namespace else []
-    return [
-        shlex.join(["kubectl", "create", "secret", "generic", name, *scope])
-        + f' --from-literal={key}="{value}"'
-        for name, key, value in wanted
-        if name
-    ]
-
-
 def instance_view(
     plan: Plan, instance: Instance, engine: EngineFacts, *, grouped: bool
 ) -> dict[str, Any]:
@@ -156,9 +98,10 @@ def instance_view(
         "group_size": nodes,
         "several_nodes": nodes > 1,
         "rollout_limits": rollout_limits(surge=surge),
-        "rollout_because": "There are spare GPUs: the new pod is ready before the old one stops."
-        if surge
-        else "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
+        "rollout_because": rollout_reason(
+            "The old pod gives its GPUs and its volume back first: no spare GPU is needed.",
+            surge=surge,
+        ),
         "service_port": SERVICE_PORT,
         "service_selector": {**pod["selector"], **(LEADER_LABEL if grouped else {})},
         "network_namespaces": network_namespaces(place),
@@ -166,12 +109,6 @@ def instance_view(
         "ingress_host": f"{instance.name}.{place.ingress_host}",
         "ingress_annotations": _ingress_annotations(place),
     }
-
-
-def metadata_of(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
-    """``metadata`` of an object, with the namespace where one is given."""
-    scope = {"namespace": place.namespace} if place.namespace else {}
-    return {"name": name, **scope, "labels": labels}
 
 
 def _cache_mount(home: str, *, shared: bool) -> str:
@@ -199,16 +136,6 @@ def _controller_because(controller: str, *, claims: bool, several: bool) -> str:
     if claims and several:
         return "A Deployment: the replicas share one ReadWriteMany claim for the weights."
     return "A Deployment: nothing has to outlive a pod but the weights it can download again."
-
-
-def has_spare(plan: Plan, instance: Instance) -> bool:
-    """The planned hardware has room for one more replica while an update is under way."""
-    return plan.node.total_gpus - plan.cost.gpus >= instance.gpus
-
-
-def rollout_limits(*, surge: bool) -> dict[str, int]:
-    """One pod at a time: started before the old one stops (``surge``), or after it."""
-    return {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
 
 
 def network_namespaces(place: Environment) -> list[str]:

@@ -14,8 +14,9 @@ from typing import Any
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.groups import LEADER_LABEL
 from vllm_advisor.render.jinja import render_template
-from vllm_advisor.render.kubernetes import kustomization, metadata_of, render_folder
-from vllm_advisor.render.names import dns_label, label_value, plan_labels
+from vllm_advisor.render.kubernetes import render_folder
+from vllm_advisor.render.kustomization import kustomization
+from vllm_advisor.render.names import dns_label, label_value, metadata_of, plan_labels
 from vllm_advisor.render.pod import nodes_per_replica, port_of, served_names
 from vllm_advisor.render.prompt_ranges import prompt_ranges
 from vllm_advisor.types.decision import Decision

@@ -1,12 +1,14 @@
-"""Names and labels of the objects of a plan: valid for Kubernetes, and short enough."""
+"""Names, labels and metadata of the objects of a plan: valid for Kubernetes, and short enough."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from typing import Any
 
 import yaml
 
+from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Instance, Plan
 
 # A pod of a StatefulSet or LeaderWorkerSet adds "-0-0", its revision label a hash of ten: 52 is
@@ -73,3 +75,9 @@ def plan_labels(plan: Plan) -> dict[str, str]:
         "app.kubernetes.io/version": label_value(plan.vllm_version),
         "app.kubernetes.io/managed-by": "vllm-advisor",
     }
+
+
+def metadata_of(name: str, place: Environment, labels: dict[str, str]) -> dict[str, Any]:
+    """``metadata`` of an object, with the namespace where one is given."""
+    scope = {"namespace": place.namespace} if place.namespace else {}
+    return {"name": name, **scope, "labels": labels}

@@ -35,9 +35,13 @@ def is_path(model: str) -> bool:
 def image(plan: Plan) -> str:
     """The image with its tag, and its digest where one is given."""
     place = plan.environment
-    tag = place.image_tag or f"v{plan.vllm_version}"
     digest = f"@{place.image_digest}" if place.image_digest else ""
-    return f"{image_repository(place)}:{tag}{digest}"
+    return f"{image_repository(place)}:{image_tag(plan)}{digest}"
+
+
+def image_tag(plan: Plan) -> str:
+    """The tag of the image: the plan's vLLM version unless one is given."""
+    return plan.environment.image_tag or f"v{plan.vllm_version}"
 
 
 def image_repository(place: Environment) -> str:
@@ -121,7 +125,6 @@ def pod_view(
         "home": HOME if engine.image_uid else "/root",
         "gpus": instance.gpus // nodes,
         "gpu_product": gpu_label(plan),
-        "gpu_name": plan.node.accelerator.name,
         "dra": place.gpu_allocation is GpuAllocation.DRA,
         "gpu_expression": "device.attributes['gpu.nvidia.com'].productName == "
         f"'{_cel(plan.node.accelerator.name)}'",

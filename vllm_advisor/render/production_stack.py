@@ -12,11 +12,8 @@ from typing import Any
 
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.jinja import render_template
-from vllm_advisor.render.kubernetes import (
-    network_namespaces,
-    rollout_limits,
-    secret_commands,
-)
+from vllm_advisor.render.kubernetes import network_namespaces
+from vllm_advisor.render.kustomization import secret_commands
 from vllm_advisor.render.names import dns_label, is_plain_text, label_value
 from vllm_advisor.render.pod import nodes_per_replica
 from vllm_advisor.render.production_stack_engine import (
@@ -25,6 +22,7 @@ from vllm_advisor.render.production_stack_engine import (
     engine_view,
 )
 from vllm_advisor.render.production_stack_limits import chart_limits
+from vllm_advisor.render.rollout import rollout_limits, rollout_reason
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.environment import Environment, GpuAllocation, Monitoring
 from vllm_advisor.types.plan import Artifact, Plan
@@ -84,10 +82,11 @@ def _view(
             "type": "RollingUpdate",
             "rollingUpdate": rollout_limits(surge=surge),
         },
-        "strategy_because": "There are spare GPUs: the new pod is ready before the old one stops."
-        if surge
-        else "The old pod gives its GPUs and its volume back first; the chart's default of 100 % "
-        "more pods would need twice the GPUs.",
+        "strategy_because": rollout_reason(
+            "The old pod gives its GPUs and its volume back first; the chart's default of 100 % "
+            "more pods would need twice the GPUs.",
+            surge=surge,
+        ),
         "startup": slowest,
         "user": engine.image_uid,
         "non_root": engine.image_uid is not None,

@@ -31,7 +31,11 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where one request class goes: the first of ``steps`` that takes it."""
+    """Where the requests of one class go.
+
+    ``retrieve`` sends the passages that retrieval finds instead of the whole prompt; ``fallback``
+    is the instance that takes the whole prompt where they do not answer it.
+    """
 
     request_class: str
     strategy: str
@@ -43,7 +47,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """The instances; equality ignores figures and origins (see ``parse(render(plan))``)."""
+    """The instances; equality ignores figures and where arguments come from.
+
+    Reading the commands of a rendered plan gives the same deployment again.
+    """
 
     instances: tuple[Instance, ...]
 
