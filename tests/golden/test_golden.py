@@ -6,34 +6,21 @@
 from __future__ import annotations
 
 import os
-import shutil
-from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
+from golden_plans import NAMES, assert_kept, report, text_of
 
 from vllm_advisor.api.checking import check
 from vllm_advisor.api.planning import PlanReport, plan, read_report
-from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.tree import Serving, Strategy
 from vllm_advisor.errors import OutputError
-from vllm_advisor.knowledge.workloads import bundled_workloads
 from vllm_advisor.parse.serve_command import parse_shell_script
 from vllm_advisor.render.targets import TARGETS
 from vllm_advisor.types.source import Source
 
 HERE = Path(__file__).parent
-OWN = sorted(p.parent.name for p in HERE.glob("*/workload.yaml"))
-NAMES = [*bundled_workloads(), *OWN]
-
-
-@cache
-def report(name: str) -> PlanReport:
-    if name not in OWN:
-        return plan(name)
-    text = (HERE / name / "workload.yaml").read_text()
-    return plan("workload.yaml", text=text)
 
 
 def rendered(made: PlanReport, target: str) -> object:
@@ -46,21 +33,13 @@ def rendered(made: PlanReport, target: str) -> object:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_are_as_kept(name: str, tmp_path: Path) -> None:
-    written = tmp_path / "out"
-    write_artifacts(report(name).artifacts(), written, overwrite=False)
-    expected = HERE / name / "expected"
-    if os.environ.get("UPDATE_GOLDEN"):
-        shutil.rmtree(expected, ignore_errors=True)
-        shutil.copytree(written, expected)
-    found = {p.name: p.read_text() for p in written.iterdir()}
-    kept = {p.name: p.read_text() for p in expected.iterdir()}
-    assert found == kept
+    written = assert_kept(report(name).artifacts(), HERE / name / "expected", tmp_path)
     assert all(os.access(p, os.X_OK) for p in written.glob("*.sh"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_inputs_give_the_same_bytes(name: str) -> None:
-    text = None if name not in OWN else (HERE / name / "workload.yaml").read_text()
+    text = text_of(name)
     again = plan(name) if text is None else plan("workload.yaml", text=text)
     assert again.artifacts() == report(name).artifacts()
 

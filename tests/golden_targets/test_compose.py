@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
-from bundle import KEPT, NAMES, assert_as_kept, engine_args, report
+from golden_plans import NAMES, report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges.compose import compose_problems
 from judges.compose_project import MissingVariableError, docker_project, read_project
+from read_back import KEPT, assert_as_kept, engine_args
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.api.writing import write_artifacts

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bundle import NAMES, SPANNING, documents, report
+from golden_plans import NAMES, SPANNING, report
 from judges.compose import compose_problems
 from judges.compose_project import read_project
 from judges.manifests import folder_problems
 from judges.production_stack import stack_values_problems
 from judges.shell import script_problems
+from read_back import documents
 
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError

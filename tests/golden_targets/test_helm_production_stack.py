@@ -2,8 +2,6 @@
 
 Helm renders a stand-in for the chart (``tests/data/charts``), and the chart itself where
 ``VLLM_STACK_CHART`` names its folder: ``git clone`` of vllm-project/production-stack, ``helm/``.
-``UPDATE_GOLDEN=1 pytest tests/golden_targets/test_helm_production_stack.py`` rewrites the kept
-files.
 """
 
 from __future__ import annotations
@@ -17,15 +15,15 @@ from typing import Any
 
 import pytest
 import yaml
+from golden_plans import EVERY_SETTING, NAMES, SPANNING, report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges.helm import lint_problems, rendered, values_problems
 from judges.production_stack import CHART, engine_pods, stack_values_problems, without_subcharts
 from judges.schemas import schema_problems
+from read_back import KEPT, assert_as_kept
 
-from vllm_advisor.api.planning import PlanReport, plan
 from vllm_advisor.errors import OutputError
-from vllm_advisor.knowledge.workloads import bundled_workloads
 from vllm_advisor.parse.serve_command import parse_serve_command
 from vllm_advisor.render.production_stack import render
 from vllm_advisor.types.decision import Location
@@ -33,24 +31,15 @@ from vllm_advisor.types.engine import EngineArgs
 from vllm_advisor.types.environment import Autoscaler, Environment, GpuAllocation, ModelCache
 from vllm_advisor.types.plan import Instance
 
-HERE = Path(__file__).parent / "helm-production-stack"
-GOLDEN = Path(__file__).parents[1] / "golden"
-OWN = {p.parent.name: p for p in (*GOLDEN.glob("*/workload.yaml"), *HERE.glob("*/workload.yaml"))}
-NAMES = [*bundled_workloads(), *sorted(set(OWN) - set(bundled_workloads()))]
-SPANNING = {"pipeline-parallel"}  # one pod for each replica is all the chart has
-FITTING = [name for name in NAMES if name not in SPANNING]
-KEPT = ["contract-review", "coding-agents", "interactive-chat", "every-setting"]
+ON_ONE_NODE = [name for name in NAMES if name != SPANNING]  # the chart has one pod a replica
+FITTING = [*ON_ONE_NODE, EVERY_SETTING]
+SHOWN = (*KEPT, EVERY_SETTING)
 REAL = os.environ.get("VLLM_STACK_CHART")
 RELEASE = "r" * 20  # as long as the file's first comment allows
 PLACE = Location(file="values.yaml", line=1)
 # What the chart says on its own: where every engine listens.
 OF_THE_CHART = {"host", "port"}
 needs_chart = pytest.mark.skipif(not REAL, reason="VLLM_STACK_CHART names no folder")
-
-
-@cache
-def report(name: str) -> PlanReport:
-    return plan("workload.yaml", text=OWN[name].read_text()) if name in OWN else plan(name)
 
 
 @cache
@@ -79,13 +68,9 @@ def real_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return without_subcharts(Path(str(REAL)), tmp_path_factory.mktemp("chart"))
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_files_are_as_kept(name: str) -> None:
-    path = HERE / name / "expected" / "values.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(values_text(name))
-    assert values_text(name) == path.read_text()
+@pytest.mark.parametrize("name", SHOWN)
+def test_files_are_as_kept(name: str, tmp_path: Path) -> None:
+    assert_as_kept("helm-production-stack", name, name, tmp_path)
 
 
 @pytest.mark.parametrize("name", FITTING)
@@ -195,13 +180,13 @@ def test_the_router_finds_its_own_engines_only() -> None:
 
 @needs_chart
 def test_a_default_label_is_taken_away(real_chart: Path) -> None:
-    objects = rendered(real_chart, values_text("every-setting"), release=RELEASE)
+    objects = rendered(real_chart, values_text(EVERY_SETTING), release=RELEASE)
     (router,) = (
         one for one in objects if one["metadata"]["name"] == f"{RELEASE}-deployment-router"
     )
     args = router["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[args.index("--k8s-label-selector") + 1] == "release=workload"
-    pods = engine_pods(values_text("every-setting"), chart=real_chart, release=RELEASE)
+    pods = engine_pods(values_text(EVERY_SETTING), chart=real_chart, release=RELEASE)
     assert {pod["metadata"]["labels"]["environment"] for pod in pods} == {"production"}
 
 
@@ -209,8 +194,8 @@ def test_replicas_call_for_session_routing() -> None:
     def router(name: str, **environment: Any) -> dict[str, Any]:
         return yaml.safe_load(values_text(name, **environment))["routerSpec"]
 
-    assert router("every-setting")["routingLogic"] == "session"
-    assert router("every-setting")["sessionKey"] == "x-session-id"
+    assert router(EVERY_SETTING)["routingLogic"] == "session"
+    assert router(EVERY_SETTING)["sessionKey"] == "x-session-id"
     assert router("coding-agents")["routingLogic"] == "roundrobin"  # one replica, no GPU spare
     assert router("coding-agents", max_replicas=2)["routingLogic"] == "session"
     assert router("coding-agents")["tag"] == "v0.1.12"
@@ -243,7 +228,7 @@ def test_rollout() -> None:
 
     assert surge("coding-agents") == 0  # all 8 GPUs are planned
     # every-setting has 8 GPUs, 3 or fewer of them planned: room for a pod more of each of both.
-    assert surge("every-setting") == 1
+    assert surge(EVERY_SETTING) == 1
     assert (
         surge("contract-review", autoscaler=Autoscaler.NONE) == 0
     )  # a volume that one node mounts
@@ -335,10 +320,9 @@ def test_what_the_chart_cannot_carry_is_refused(environment: dict[str, Any], wha
         values_text("contract-review", **environment)
 
 
-@pytest.mark.parametrize("name", sorted(SPANNING))
-def test_replicas_over_several_nodes_are_refused(name: str) -> None:
+def test_replicas_over_several_nodes_are_refused() -> None:
     with pytest.raises(OutputError, match="spans 2 nodes") as refused:
-        values_text(name)
+        values_text(SPANNING)
     assert "leaderworkerset" in refused.value.fix
 
 

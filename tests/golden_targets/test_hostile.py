@@ -6,11 +6,12 @@ import dataclasses
 from typing import Any
 
 import pytest
-from bundle import documents as read
-from bundle import kubernetes_words, report
+import yaml
+from golden_plans import report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges.kubectl import read_by_kubectl, yaml_problems
+from read_back import LOADER, kubernetes_words
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.errors import InputError
@@ -85,7 +86,7 @@ def documents(made: PlanReport, target: str) -> list[Any]:
         document
         for artifact in made.artifacts((target,))
         if artifact.path.startswith(f"{target}/") and artifact.path.endswith(".yaml")
-        for document in read(artifact.text)
+        for document in yaml.load_all(artifact.text, Loader=LOADER)
     ]
 
 

@@ -1,29 +1,23 @@
-"""Target kserve: the same bytes as kept, and vLLM started as planned, step by step as KServe does.
-
-``UPDATE_GOLDEN=1 pytest tests/golden_targets`` rewrites the kept files; read the diff.
-"""
+"""Target kserve: the same bytes as kept, and vLLM started as planned, step by step as KServe does."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from golden_plans import NAMES, SPANNING, report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges.kserve import NAMESPACE, served_argv
 from judges.kubectl import kustomize, yaml_problems
 from judges.schemas import schema_problems
+from read_back import KEPT, assert_as_kept
 
-from vllm_advisor.api.planning import PlanReport, plan
 from vllm_advisor.errors import OutputError
-from vllm_advisor.knowledge.workloads import bundled_workloads
 from vllm_advisor.parse.serve_command import parse_serve_command
 from vllm_advisor.render.kserve import evaluated, model_uri, render
 from vllm_advisor.types.decision import Location
@@ -31,11 +25,8 @@ from vllm_advisor.types.engine import EngineArg, EngineArgs
 from vllm_advisor.types.environment import Environment, GpuAllocation
 from vllm_advisor.types.plan import Instance, Plan
 
-HERE = Path(__file__).parent
-OWN = sorted(p.parent.name for p in (HERE.parent / "golden").glob("*/workload.yaml"))
-SPANNING = {"pipeline-parallel"}  # a replica on two nodes
-NAMES = [name for name in [*bundled_workloads(), *OWN] if name not in SPANNING]
-KEPT = ["contract-review", "coding-agents", "interactive-chat", "context-parallel"]
+ON_ONE_NODE = [name for name in NAMES if name != SPANNING]
+SHOWN = (*KEPT, "context-parallel")
 PLACE = Environment(
     namespace=NAMESPACE,
     labels={"team": "legal", "app.kubernetes.io/name": "shadowed"},
@@ -44,14 +35,6 @@ PLACE = Environment(
     runtime_class_name="nvidia",
     priority_class_name="serving",
 )
-
-
-@cache
-def report(name: str) -> PlanReport:
-    if name not in OWN:
-        return plan(name)
-    path = HERE.parent / "golden" / name / "workload.yaml"
-    return plan("workload.yaml", text=path.read_text(encoding="utf-8"))
 
 
 def services(of: Plan, name: str = "contract-review") -> dict[str, dict[str, Any]]:
@@ -101,19 +84,12 @@ def expected(instance: Instance, model_name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_files_are_as_kept(name: str) -> None:
-    found = {Path(a.path).name: a.text for a in render(report(name).plan, report(name).engine)}
-    kept = HERE / "kserve" / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
-        for file, text in found.items():
-            (kept / file).write_text(text, encoding="utf-8")
-    assert found == {p.name: p.read_text(encoding="utf-8") for p in kept.iterdir()}
+@pytest.mark.parametrize("name", SHOWN)
+def test_files_are_as_kept(name: str, tmp_path: Path) -> None:
+    assert_as_kept("kserve", name, name, tmp_path)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ON_ONE_NODE)
 def test_vllm_is_started_with_what_was_planned(name: str) -> None:
     kept = report(name).plan
     for instance_name, service in services(kept, name).items():
@@ -127,7 +103,7 @@ def test_vllm_is_started_with_what_was_planned(name: str) -> None:
         assert main["image"] == f"vllm/vllm-openai:v{kept.vllm_version}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ON_ONE_NODE)
 def test_routes_tell_the_instances_apart(name: str) -> None:
     names = [s["spec"]["model"]["name"] for s in services(report(name).plan, name).values()]
     assert names == [i.name for i in report(name).plan.deployment.instances]
@@ -136,7 +112,7 @@ def test_routes_tell_the_instances_apart(name: str) -> None:
 @pytest.mark.parametrize("place", [Environment(), PLACE, "dra"], ids=["plain", "full", "dra"])
 def test_kserves_schema_and_kubectl_take_it(place: Any, tmp_path: Path) -> None:
     dra = dataclasses.replace(PLACE, gpu_allocation=GpuAllocation.DRA)
-    for name in KEPT:
+    for name in SHOWN:
         kept = report(name).plan
         kept = dataclasses.replace(kept, environment=dra if place == "dra" else place)
         folder = tmp_path / name
@@ -255,10 +231,9 @@ def test_model_uris(model: str, values: dict[str, Any], uri: str | None) -> None
         model_uri(args_of(model, **values), place)
 
 
-@pytest.mark.parametrize("name", sorted(SPANNING))
-def test_several_nodes_are_refused(name: str) -> None:
+def test_several_nodes_are_refused() -> None:
     with pytest.raises(OutputError, match="16 GPUs on 2 nodes") as refused:
-        services(report(name).plan, name)
+        services(report(SPANNING).plan, SPANNING)
     assert "target kubernetes" in refused.value.fix
 
 

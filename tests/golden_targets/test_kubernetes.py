@@ -6,19 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from bundle import (
-    KEPT,
-    NAMES,
-    SPANNING,
-    assert_as_kept,
-    engine_args,
-    kubernetes_words,
-    objects,
-    replicas_of,
-    report,
-)
+from golden_plans import NAMES, SPANNING, report
 from judges.kubectl import kustomize_problems, yaml_problems
 from judges.schemas import schema_problems
+from read_back import KEPT, assert_as_kept, engine_args, kubernetes_words, objects, replicas_of
 
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError

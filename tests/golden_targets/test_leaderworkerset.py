@@ -6,18 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bundle import (
-    NAMES,
-    SPANNING,
-    assert_as_kept,
-    engine_args,
-    kubernetes_words,
-    objects,
-    replicas_of,
-    report,
-)
+from golden_plans import NAMES, SPANNING, report
 from judges.kubectl import kustomize_problems, yaml_problems
 from judges.schemas import schema_problems
+from read_back import assert_as_kept, engine_args, kubernetes_words, objects, replicas_of
 
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.parse.kubernetes_semantics import manifest_problems

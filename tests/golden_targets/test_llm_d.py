@@ -14,17 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from bundle import (
-    KEPT,
-    LOADER,
-    NAMES,
-    SPANNING,
-    assert_as_kept,
-    engine_args,
-    kubernetes_words,
-    replicas_of,
-    report,
-)
+from golden_plans import NAMES, SPANNING, report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges.helm import rendered, values_problems
@@ -38,6 +28,7 @@ from judges.llm_d import (
     with_library,
 )
 from judges.schemas import schema_problems
+from read_back import KEPT, LOADER, assert_as_kept, engine_args, kubernetes_words, replicas_of
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.api.writing import write_artifacts

@@ -1,8 +1,8 @@
 """The one Jinja environment, and the filters that carry values into files.
 
 Templates only place values, and every value goes through a filter: into a shell script through
-``sh_word`` or ``comment``, into YAML through ``yaml_str`` (text), ``to_yaml`` (anything) or
-``comment``, into a word that is JSON through ``json_arg``.
+``sh_word`` or ``comment``, into YAML through ``yaml_str`` (text), ``to_yaml`` (anything),
+``yaml_block`` (a mapping over several lines) or ``comment``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from vllm_advisor.render.argv import json_arg
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
 from vllm_advisor.render.visible import visible
 from vllm_advisor.resources import templates
@@ -135,7 +134,6 @@ def environment() -> Environment:
         to_yaml=to_yaml,
         yaml_block=yaml_block,
         yaml_str=yaml_str,
-        json_arg=json_arg,
         comment=comment,
         bytes=format_bytes,
         tokens=format_tokens,

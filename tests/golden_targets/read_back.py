@@ -1,57 +1,29 @@
-"""What the tests of every render target share: plans, golden folders, words back to arguments."""
+"""What the tests of every render target share: kept files, and words back to arguments."""
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import shlex
-import shutil
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from golden_plans import TESTS, assert_kept, report
 
-from vllm_advisor.api.planning import PlanReport, plan
-from vllm_advisor.api.writing import write_artifacts
-from vllm_advisor.knowledge.workloads import bundled_workloads
+from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.parse.serve_command import parse_shell_script
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-HERE = Path(__file__).parent
-WORKLOADS = HERE.parent / "golden"
-OWN = sorted(p.parent.name for p in WORKLOADS.glob("*/workload.yaml"))
-NAMES = [*bundled_workloads(), *OWN]
-SPANNING = "pipeline-parallel"  # one replica takes two nodes of eight GPUs
 KEPT = ("contract-review", "coding-agents", "interactive-chat")  # whose files are kept
 
 
-@cache
-def report(name: str, *environment: str) -> PlanReport:
-    """The plan of a bundled or golden workload in an environment."""
-    if name not in OWN:
-        return plan(name, environment=environment)
-    text = (WORKLOADS / name / "workload.yaml").read_text()
-    return plan("workload.yaml", text=text, environment=environment)
-
-
 def assert_as_kept(target: str, name: str, kept_name: str, tmp_path: Path, *words: str) -> None:
-    """The target's files are the bytes in its golden folder; ``UPDATE_GOLDEN=1`` rewrites it."""
-    artifacts = report(name, *words).artifacts((target,))
-    own = tuple(a for a in artifacts if not a.about_the_plan)
-    written = tmp_path / "out"
-    write_artifacts(own, written, overwrite=False)
-    expected = HERE / target / kept_name
-    if os.environ.get("UPDATE_GOLDEN"):
-        shutil.rmtree(expected, ignore_errors=True)
-        shutil.copytree(written, expected)
-    assert contents(written) == contents(expected)
-
-
-def contents(folder: Path) -> dict[str, str]:
-    """Text of every file by its path in a folder."""
-    files = (p for p in sorted(folder.rglob("*")) if p.is_file())
-    return {p.relative_to(folder).as_posix(): p.read_text() for p in files}
+    """The target's files are the bytes in ``<target>/<kept_name>``, below the target's folder."""
+    own = [a for a in report(name, *words).artifacts((target,)) if not a.about_the_plan]
+    below = tuple(dataclasses.replace(a, path=a.path.removeprefix(f"{target}/")) for a in own)
+    assert all(a.path != b.path for a, b in zip(own, below, strict=True))
+    assert_kept(below, TESTS / "golden_targets" / target / kept_name, tmp_path)
 
 
 def documents(text: str) -> list[Any]:
