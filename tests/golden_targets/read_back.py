@@ -56,26 +56,6 @@ def replicas_of(controller: dict[str, Any], found: list[dict[str, Any]]) -> int:
     return int(scaled[0] if scaled else controller["spec"]["replicas"])
 
 
-def kubernetes_words(words: list[str], variables: dict[str, str] | None = None) -> list[str]:
-    """What a container gets for its command and args: ``$(NAME)`` expanded, ``$$`` one dollar."""
-    return [_expanded(word, variables or {}) for word in words]
-
-
-def _expanded(word: str, variables: dict[str, str]) -> str:
-    out, rest = "", word
-    while "$" in rest:
-        before, _, rest = rest.partition("$")
-        out += before
-        name, closed, after = rest[1:].partition(")")
-        if rest.startswith("$"):
-            out, rest = out + "$", rest[1:]
-        elif rest.startswith("(") and closed and name in variables:
-            out, rest = out + variables[name], after
-        else:
-            out += "$"
-    return out + rest
-
-
 def engine_args(words: list[str], engine: EngineFacts) -> EngineArgs:
     """The arguments of the command ``vllm serve WORDS``, read as a shell would hand them over."""
     (command,) = parse_shell_script(shlex.join(["vllm", "serve", *words]), "words", engine)

@@ -11,7 +11,8 @@ from golden_plans import report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges.kubectl import read_by_kubectl, yaml_problems
-from read_back import LOADER, kubernetes_words
+from judges.kubelet import expanded_words
+from read_back import LOADER
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.errors import InputError
@@ -105,7 +106,7 @@ def args_of(found: list[Any]) -> list[list[str]]:
         d["spec"].get("template") or d["spec"]["leaderWorkerTemplate"]["workerTemplate"]
         for d in controllers
     ]
-    return [kubernetes_words(s["spec"]["containers"][0]["args"]) for s in specs]
+    return [expanded_words(s["spec"]["containers"][0]["args"]) for s in specs]
 
 
 @pytest.mark.parametrize("target", ["kubernetes", "leaderworkerset"])

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from golden_plans import NAMES, SPANNING, report
 from judges.kubectl import kustomize_problems, yaml_problems
+from judges.kubelet import expanded_words
 from judges.schemas import schema_problems
-from read_back import KEPT, assert_as_kept, engine_args, kubernetes_words, objects, replicas_of
+from read_back import KEPT, assert_as_kept, engine_args, objects, replicas_of
 
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError
@@ -63,7 +64,7 @@ def test_the_plan_reads_back_from_the_manifests(name: str, words: tuple[str, ...
         pod = controller["spec"]["template"]["spec"]
         (container,) = pod["containers"]
         assert container["command"] == ["vllm", "serve"]
-        args = engine_args(kubernetes_words(container["args"]), made.engine)
+        args = engine_args(expanded_words(container["args"]), made.engine)
         assert args == instance.engine_args
         assert replicas_of(controller, everything) == instance.replicas
         if "gpu_allocation=dra" not in words:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from golden_plans import NAMES, SPANNING, report
 from judges.kubectl import kustomize_problems, yaml_problems
+from judges.kubelet import expanded_words
 from judges.schemas import schema_problems
-from read_back import assert_as_kept, engine_args, kubernetes_words, objects, replicas_of
+from read_back import assert_as_kept, engine_args, objects, replicas_of
 
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.parse.kubernetes_semantics import manifest_problems
@@ -37,7 +38,7 @@ def test_an_instance_over_two_nodes_is_a_group_of_two_pods() -> None:
     for pod, variables in zip(pods, (LEADER, WORKER), strict=True):
         (container,) = pod["containers"]
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "8"
-        words.append(kubernetes_words(container["args"], variables))
+        words.append(expanded_words(container["args"], variables))
     rank = ["--master-addr", "leader.example"]
     assert words[0][-2:] == rank
     assert words[1][-5:] == [*rank, "--node-rank", "1", "--headless"]
@@ -69,7 +70,7 @@ def test_ray_gets_the_words_as_they_are(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "VLLM_HOST_IP": "10.0.0.1", **LEADER}
     nasty = ["$(touch x)", "`id`", "a b", '"', "'", "{{x}}", "\n"]
-    command = [*kubernetes_words(leader["command"]), *kubernetes_words(leader["args"]), *nasty]
+    command = [*expanded_words(leader["command"]), *expanded_words(leader["args"]), *nasty]
     ran = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     words = ran.stdout.split("\0")[:-1]
     assert words[0] == "serve"
@@ -94,7 +95,7 @@ def test_every_instance_as_a_group(name: str) -> None:
         template = group["leaderWorkerTemplate"]
         pod = template.get("leaderTemplate", template["workerTemplate"])["spec"]
         (container,) = pod["containers"]
-        words = kubernetes_words(container["args"], LEADER)
+        words = expanded_words(container["args"], LEADER)
         own = words[:-2] if template["size"] > 1 else words
         assert engine_args(own, made.engine) == instance.engine_args
         gpus = int(container["resources"]["limits"]["nvidia.com/gpu"])

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges.helm import rendered, values_problems
 from judges.kubectl import kustomize_problems, yaml_problems
+from judges.kubelet import expanded_words
 from judges.llm_d import (
     RANGE,
     from_elsewhere,
@@ -28,7 +29,7 @@ from judges.llm_d import (
     with_library,
 )
 from judges.schemas import schema_problems
-from read_back import KEPT, LOADER, assert_as_kept, engine_args, kubernetes_words, replicas_of
+from read_back import KEPT, LOADER, assert_as_kept, engine_args, replicas_of
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.api.writing import write_artifacts
@@ -101,7 +102,7 @@ def templates(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def started_with(container: dict[str, Any], of: PlanReport) -> EngineArgs:
     """The arguments of a server, less those that tell the ranks of a group where its leader is."""
-    words = kubernetes_words(container["args"], LEADER)
+    words = expanded_words(container["args"], LEADER)
     if words[-2:] == ["--master-addr", "leader.example"]:
         words = words[:-2]
     return engine_args(words, of.engine)
@@ -435,7 +436,7 @@ def test_hostile_values_change_nothing_else(
     pods = templates(found)
     for instance in of.deployment.instances:
         (container,) = pods[object_name(of, instance)]["spec"]["containers"]
-        args = engine_args(kubernetes_words(container["args"]), report("contract-review").engine)
+        args = engine_args(expanded_words(container["args"]), report("contract-review").engine)
         assert args.model == instance.engine_args.model
         assert args.as_dict() == planned(instance, 8000)
 

@@ -59,6 +59,14 @@ def strings(value: Any) -> Iterator[str]:
 
 def docker_problems(text: str) -> list[str] | None:
     """What ``docker compose config`` says; None where Docker or its compose plugin is missing."""
+    done = docker_compose("-f", "-", "config", "--quiet", text=text)
+    if done is None:
+        return None
+    return done.stderr.strip().splitlines() if done.returncode else []
+
+
+def docker_compose(*words: str, text: str = "") -> subprocess.CompletedProcess[str] | None:
+    """``docker compose`` with a file on its standard input, or None where it is missing."""
     try:
         present = subprocess.run(
             ["docker", "compose", "version"], capture_output=True, check=False, timeout=60
@@ -67,12 +75,11 @@ def docker_problems(text: str) -> list[str] | None:
         return None
     if present.returncode:
         return None
-    done = subprocess.run(
-        ["docker", "compose", "-f", "-", "config", "--quiet"],
+    return subprocess.run(
+        ["docker", "compose", *words],
         input=text,
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
-    return done.stderr.strip().splitlines() if done.returncode else []

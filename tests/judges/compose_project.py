@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from judges.compose import docker_compose
 
 _VARIABLE = re.compile(
     r"\$(?:(?P<dollar>\$)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
@@ -69,22 +70,9 @@ def docker_project(folder: Path) -> dict[str, Any] | None:
     Raises:
         ValueError: Docker refuses the file.
     """
-    try:
-        present = subprocess.run(
-            ["docker", "compose", "version"], capture_output=True, check=False, timeout=60
-        )
-    except FileNotFoundError:
+    done = docker_compose("-f", str(folder / "compose.yaml"), "config", "--format", "json")
+    if done is None:
         return None
-    if present.returncode:
-        return None
-    done = subprocess.run(
-        ["docker", "compose", "--project-directory", str(folder), "config", "--format", "json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
     if done.returncode:
         raise ValueError(done.stderr)
     return interpolated(json.loads(done.stdout), {})  # what it prints is written to be read again

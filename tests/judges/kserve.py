@@ -1,20 +1,21 @@
 """What vLLM is started with by KServe: each step that an arg of an object goes through, for real.
 
 KServe's Go template over the merged object is run by Go (in Helm), the kubelet's expansion is
-written down after its rule (k8s.io/kubernetes third_party/forked/golang/expansion), and the shell
-text of the preset is evaluated by bash, with a vllm that tells its arguments.
+written down in ``judges.kubelet``, and the shell text of the preset is evaluated by bash, with a
+vllm that tells its arguments.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import helm_python
+
+from judges.kubelet import expanded_words
 
 NAMESPACE = "llm"
 # The end of the command of kserve config/llmisvcconfig/config-llm-template.yaml (0.20.0), with what
@@ -28,14 +29,13 @@ eval "exec vllm serve /mnt/models \
   ${VLLM_ADDITIONAL_ARGS} \
   $@"
 """
-_VARIABLE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 def served_argv(service: dict[str, Any], scratch: Path) -> list[str]:
     """The words after ``vllm`` that the container of an LLMInferenceService runs."""
     command, *args = _filled_in(service, scratch)
     variables = {"HOME": "expanded", "X": "expanded"}
-    words = [_expanded(word, variables) for word in args]
+    words = expanded_words(args, variables)
     vllm = scratch / "vllm"
     vllm.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n", encoding="utf-8")
     vllm.chmod(0o755)
@@ -77,12 +77,3 @@ def _filled_in(service: dict[str, Any], scratch: Path) -> list[str]:
         (merged,) = loaded.render(values, name="merged", namespace=NAMESPACE).values()
     filled: list[str] = json.loads(merged)
     return filled
-
-
-def _expanded(word: str, variables: dict[str, str]) -> str:
-    """``$(NAME)`` where the container has such a variable, and ``$`` for ``$$``."""
-
-    def value(found: re.Match[str]) -> str:
-        return "$" if found[1] is None else variables.get(found[1], found[0])
-
-    return _VARIABLE.sub(value, word)
