@@ -21,18 +21,18 @@ from vllm_advisor.api.cache_arguments import (
 from vllm_advisor.api.expert_balancing import redundant_experts
 from vllm_advisor.api.kv_connectors import keeps_groups
 from vllm_advisor.api.offload_arguments import offload
-from vllm_advisor.api.runner import check_encoder, chunks_prefill, prefix_caching
+from vllm_advisor.api.runner import prefix_caching
+from vllm_advisor.api.scheduler_arguments import scheduler_limits, usual_limits
 from vllm_advisor.api.speculation import async_scheduling, drafted_length, resolve_drafting
 from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, several_kinds
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
-from vllm_advisor.knowledge.engines import batch_defaults
 from vllm_advisor.sizing.cache_dtype import resolved_dtype
 from vllm_advisor.sizing.context_length import default_max_model_len, derived_max_model_len
 from vllm_advisor.sizing.overrides import overridden_model
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
-from vllm_advisor.types.engine import BatchDefaults, EngineFacts
+from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
 
@@ -79,36 +79,11 @@ def resolve_settings(
     check_names_and_choices(engine, args)
     refuse_unmodelled(model, args)
     notes = list(beside_the_figures(args))
-    defaults = _batch_defaults(engine, accelerator, args, notes)
+    defaults = usual_limits(engine, accelerator, args, notes)
     overrides = _overrides(args)
     seen = overridden_model(model, overrides)
     length, auto = _length(seen, args, allow_long=allow_long)
-    batched = tokens(args, "max_num_batched_tokens", defaults.max_num_batched_tokens)
-    asked = args.get("enable_chunked_prefill")
-    chunked = chunks_prefill(model) if asked is None else bool(asked)
-    sequences = integer(args, "max_num_seqs", defaults.max_num_seqs)
-    if args.get("max_num_batched_tokens") is None:
-        if model.prefix_lm and not args.get("language_model_only"):
-            batched = max(batched, model.item_tokens)
-        batched = min(batched if chunked else max(batched, length), sequences * length)
-    elif not chunked and batched < length:
-        raise InfeasibleError(
-            f"max_num_batched_tokens ({batched}) is smaller than max_model_len ({length}), and "
-            "without chunked prefill a prompt has to fit in one batch.",
-            where="--max-num-batched-tokens",
-            fix=f"--max-num-batched-tokens {length}"
-            + (", or leave chunked prefill on" if chunks_prefill(model) else ""),
-        )
-    check_encoder(model, batched)
-    if args.get("max_num_seqs") is None:
-        sequences = min(sequences, batched)
-    if sequences > batched:
-        raise InfeasibleError(
-            f"max_num_batched_tokens ({batched}) must be greater than or equal to max_num_seqs "
-            f"({sequences}).",
-            where="--max-num-batched-tokens",
-            fix=f"--max-num-seqs {batched} or less",
-        )
+    batched, sequences = scheduler_limits(model, args, defaults, length)
     tensor_parallel = integer(args, "tensor_parallel_size", 1)
     drafting = resolve_drafting(model, engine, args, tensor_parallel)
     if drafting is not None:
@@ -171,30 +146,6 @@ def resolve_settings(
         auto_max_model_len=auto,
         assumptions=tuple(notes),
     )
-
-
-def _batch_defaults(
-    engine: EngineFacts,
-    accelerator: Accelerator | None,
-    args: dict[str, Any],
-    notes: list[Assumption],
-) -> BatchDefaults:
-    # vllm/engine/arg_utils.py#_set_default_max_num_seqs_and_batched_tokens_args
-    factor = 2 if args.get("performance_mode") == "throughput" else 1
-    if accelerator is not None:
-        found = batch_defaults(engine, accelerator)
-        return BatchDefaults(
-            max_num_batched_tokens=found.max_num_batched_tokens * factor,
-            max_num_seqs=found.max_num_seqs * factor,
-        )
-    notes.append(
-        Assumption(
-            id="gpu-not-named",
-            text="no GPU is named: batch defaults and block size of a 70-160 GiB data-centre GPU "
-            "(8,192 tokens, 1,024 sequences, compute capability 9.0) are taken",
-        )
-    )
-    return BatchDefaults(max_num_batched_tokens=8192 * factor, max_num_seqs=1024 * factor)
 
 
 def _overrides(args: dict[str, Any]) -> dict[str, Any]:

@@ -61,7 +61,6 @@ def memory_budget(
     """
     measured = Source(SourceKind.MEASURED, overheads.source.partition(":")[2])
     formula = Source(SourceKind.FORMULA, "memory-budget")
-    requested = math.ceil(gpu.memory_total * settings.gpu_memory_utilization)
     weights = instance_weights(model, settings)
     drafted = draft_weight_bytes(settings)
     adapters = 0
@@ -82,39 +81,11 @@ def memory_budget(
     given = settings.kv_cache_memory_bytes
     if not model.cache_specs:
         given = 0  # nothing is cached: vLLM profiles nothing and keeps no share
-    left = requested - spent if given is None else given
-    if given is not None:
-        requested = spent + given  # vLLM takes the bytes as given, whatever the utilisation
-        if requested > gpu.memory_total and not given:
-            raise InfeasibleError(
-                f"{format_bytes(spent)} of weights and overhead is more than {gpu.name} has "
-                f"({format_bytes(gpu.memory_total)})",
-                where="--gpu",
-                fix="--max-num-batched-tokens lower, --tensor-parallel-size, or a larger GPU",
-            )
-        if requested > gpu.memory_total:
-            raise InfeasibleError(
-                f"--kv-cache-memory-bytes {format_bytes(given)} beside {format_bytes(spent)} of "
-                f"weights and overhead is more than {gpu.name} has "
-                f"({format_bytes(gpu.memory_total)})",
-                where="--kv-cache-memory-bytes",
-                fix=f"{format_bytes(max(0, gpu.memory_total - spent))} at most",
-            )
-
-    def figure(name: str, value: int, text: str, source: Source, *inputs: str) -> Figure:
-        return Figure(
-            id=f"memory.{name}",
-            value=value,
-            unit="bytes",
-            formula=text,
-            inputs=inputs,
-            source=source,
-        )
-
+    requested = _requested(settings, gpu, spent, given)
     rows = min(settings.max_num_seqs, settings.max_num_batched_tokens)
     budget = MemoryBudget(
-        total=figure("total", gpu.memory_total, "CUDA total of one GPU", gpu.memory_total_source),
-        requested=figure(
+        total=_figure("total", gpu.memory_total, "CUDA total of one GPU", gpu.memory_total_source),
+        requested=_figure(
             "requested",
             requested,
             f"ceil(total x {settings.gpu_memory_utilization:g})"
@@ -124,7 +95,7 @@ def memory_budget(
             Source(SourceKind.VLLM, "0.33.0:vllm/v1/worker/utils.py#request_memory"),
             "memory.total",
         ),
-        weights=figure(
+        weights=_figure(
             "weights",
             weight_total,
             f"parameters of the fullest rank at TP {settings.tensor_parallel_size}, "
@@ -134,20 +105,20 @@ def memory_budget(
             + (f", with {format_bytes(drafted)} of the draft on the last stage" if drafted else ""),
             model.weights.source,
         ),
-        activations=figure(
+        activations=_figure(
             "activations",
             beside.activations,
             f"larger of {overheads.logits_factor:g} x logits of {rows} sequences and the widest "
             f"layer of {settings.max_num_batched_tokens} tokens; experts' scratch, constants",
             measured,
         ),
-        cuda_graphs=figure(
+        cuda_graphs=_figure(
             "cuda_graphs", beside.cuda_graphs, f"{beside.captured_sizes} batch sizes", measured
         ),
-        non_torch=figure("non_torch", beside.non_torch, "CUDA, NCCL, sampler state", measured),
-        kv_cache=figure(
+        non_torch=_figure("non_torch", beside.non_torch, "CUDA, NCCL, sampler state", measured),
+        kv_cache=_figure(
             "kv_cache",
-            left,
+            requested - spent,
             "requested - weights - activations - cuda_graphs - non_torch",
             formula,
             "memory.requested",
@@ -160,6 +131,35 @@ def memory_budget(
     rest = _notes(model, gpu, weights.mismatch, doubtful=weights.doubtful)
     notes = overhead_assumptions(shape, overheads) + drafting_assumptions(settings)
     return budget, notes + rest
+
+
+def _requested(settings: InstanceSettings, gpu: Accelerator, spent: int, given: int | None) -> int:
+    """Bytes that vLLM takes: a share of the GPU, or ``given`` for the cache beside all else."""
+    if given is None:
+        return math.ceil(gpu.memory_total * settings.gpu_memory_utilization)
+    if spent + given <= gpu.memory_total:
+        return spent + given
+    spends = (
+        f"{format_bytes(spent)} of weights and overhead is more than {gpu.name} has "
+        f"({format_bytes(gpu.memory_total)})"
+    )
+    if not given:
+        raise InfeasibleError(
+            spends,
+            where="--gpu",
+            fix="--max-num-batched-tokens lower, --tensor-parallel-size, or a larger GPU",
+        )
+    raise InfeasibleError(
+        f"--kv-cache-memory-bytes {format_bytes(given)} beside {spends}",
+        where="--kv-cache-memory-bytes",
+        fix=f"{format_bytes(max(0, gpu.memory_total - spent))} at most",
+    )
+
+
+def _figure(name: str, value: int, text: str, source: Source, *inputs: str) -> Figure:
+    return Figure(
+        id=f"memory.{name}", value=value, unit="bytes", formula=text, inputs=inputs, source=source
+    )
 
 
 def _notes(
