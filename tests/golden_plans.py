@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vllm_advisor.api.planning import PlanReport, plan
 from vllm_advisor.api.writing import write_artifacts
-from vllm_advisor.knowledge.workloads import bundled_workloads
+from vllm_advisor.knowledge.bundled_workloads import bundled_workloads
 from vllm_advisor.types.plan import Artifact
 
 TESTS = Path(__file__).parent

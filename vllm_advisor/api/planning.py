@@ -12,6 +12,7 @@ from vllm_advisor.api.models import find_model
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.decide.plan import make_plan
 from vllm_advisor.errors import NotModelledError
+from vllm_advisor.knowledge.bundled_workloads import bundled_workload_path
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.environments import (
     make_environment,
@@ -20,7 +21,7 @@ from vllm_advisor.knowledge.environments import (
 )
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.knowledge.plan_reader import read_plan
-from vllm_advisor.knowledge.workloads import bundled_workload_path, load_workload, read_workload
+from vllm_advisor.knowledge.workloads import load_workload, read_workload
 from vllm_advisor.render.plan_file import plan_dict
 from vllm_advisor.render.targets import render_plan
 from vllm_advisor.types.engine import EngineFacts

@@ -32,7 +32,7 @@ def init(
 
       vllm-advisor init --profile rag-assistant -o workload.yaml
     """
-    from vllm_advisor.knowledge.workloads import starter_text
+    from vllm_advisor.knowledge.bundled_workloads import starter_text
 
     text = starter_text(profile)
     if output is None:

@@ -1,13 +1,11 @@
-"""workload.yaml: reading it, its JSON Schema, and the workloads that come with the tool."""
+"""workload.yaml: reading it, and its JSON Schema."""
 
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from vllm_advisor import resources
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge import workload_file as keys
 from vllm_advisor.knowledge.environments import environment_keys
@@ -18,23 +16,13 @@ from vllm_advisor.knowledge.workload_hardware import (
     LabelledHardware,
 )
 from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, PricesKeys
-from vllm_advisor.knowledge.workload_problems import WorkloadError, read_workload_keys
+from vllm_advisor.knowledge.workload_problems import read_workload_keys
 from vllm_advisor.knowledge.yaml_marks import MAX_CHARACTERS, MarkedYaml, load_marked
 from vllm_advisor.types import workload as types
 from vllm_advisor.types.accelerator import Accelerator, Node, Price
 from vllm_advisor.types.source import Source, SourceKind
 
 MAX_BYTES = 4 * MAX_CHARACTERS  # of UTF-8
-
-__all__ = [
-    "WorkloadError",
-    "bundled_workload_path",
-    "bundled_workloads",
-    "load_workload",
-    "read_workload",
-    "starter_text",
-    "workload_json_schema",
-]
 
 
 def read_workload(path: str | Path) -> types.Workload:
@@ -65,35 +53,6 @@ def workload_json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a workload file, for editors."""
     schema = keys.WorkloadKeys.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def bundled_workloads() -> tuple[str, ...]:
-    """Names of the bundled workloads, sorted."""
-    return tuple(sorted(path.stem for path in resources.profiles("workloads").glob("*.yaml")))
-
-
-def bundled_workload_path(name: str) -> Path:
-    """File of a bundled workload.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    names = bundled_workloads()
-    if name not in names:
-        near = get_close_matches(name, names, n=1, cutoff=0.4)
-        fix = f"did you mean {near[0]}? " if near else ""
-        what = f"there is no bundled workload {name[:60]!r}"
-        raise InputError(what, where=name[:60], fix=f"{fix}Bundled are {', '.join(names)}")
-    return resources.profiles("workloads") / f"{name}.yaml"
-
-
-def starter_text(profile: str) -> str:
-    """A commented workload file to start from: the bundled workload itself.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    return bundled_workload_path(profile).read_text(encoding="utf-8")
 
 
 def _text_of(path: Path) -> str:

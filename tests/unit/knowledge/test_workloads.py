@@ -12,15 +12,17 @@ import yaml
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge.bundled_workloads import (
+    bundled_workload_path,
+    bundled_workloads,
+    starter_text,
+)
 from vllm_advisor.knowledge.workload_file import WorkloadKeys
 from vllm_advisor.knowledge.workload_problems import _places
 from vllm_advisor.knowledge.workloads import (
     MAX_BYTES,
-    bundled_workload_path,
-    bundled_workloads,
     load_workload,
     read_workload,
-    starter_text,
     workload_json_schema,
 )
 from vllm_advisor.types.accelerator import Accelerator, Interconnect, Node, Price
