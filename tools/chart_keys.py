@@ -1,10 +1,10 @@
 """Derive from a Helm chart which values its templates read, and what its schema says of them.
 
 ``python tools/chart_keys.py FOLDER --source REPOSITORY@COMMIT`` writes
-``profiles/charts/<chart>-<version>.json``: ``keys``, a tree with ``[]`` for the items of a list,
-``*`` for any name and ``**`` where everything below goes into the output as it is; and ``schema``,
-the chart's values.schema.json without its prose, where it has one. ``--version`` is that of a chart
-whose source has none yet.
+``tests/data/chart_keys/<chart>-<version>.json``: ``keys``, a tree with ``[]`` for the items of a
+list, ``*`` for any name and ``**`` where everything below goes into the output as it is; and
+``schema``, the chart's values.schema.json without its prose, where it has one. ``--version`` is that
+of a chart whose source has none yet.
 
 Helm ignores a value that no template reads, without a word; that is what the tree is for. The
 templates are followed as Go would run them (``with``, ``range``, ``define``, ``include``,
@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-OUT = Path(__file__).parents[1] / "profiles" / "charts"
+OUT = Path(__file__).parents[1] / "tests" / "data" / "chart_keys"
 COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 ACTION = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 STRING = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')

@@ -17,9 +17,9 @@ from typing import Any
 import yaml
 
 from judges.production_stack import unread
-from vllm_advisor.resources import profiles
 
-PROFILE = profiles("charts") / "llm-d-router-gateway-0.10.0.json"
+DATA = Path(__file__).parents[1] / "data"
+PROFILE = DATA / "chart_keys" / "llm-d-router-gateway-0.10.0.json"
 RANGE = "llm-d.ai/context-length-range"
 # By type: what kind of plugin it is, and the parameters that its factory reads.
 PLUGINS: dict[str, tuple[str, frozenset[str]]] = {

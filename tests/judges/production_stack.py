@@ -19,10 +19,10 @@ import jsonschema
 import yaml
 
 from judges.helm import rendered
-from vllm_advisor.resources import profiles
 
-PROFILE = profiles("charts") / "vllm-stack-0.1.12.json"
-CHART = Path(__file__).parents[1] / "data" / "charts" / "vllm-stack"
+DATA = Path(__file__).parents[1] / "data"
+PROFILE = DATA / "chart_keys" / "vllm-stack-0.1.12.json"
+CHART = DATA / "charts" / "vllm-stack"
 
 
 def stack_values_problems(values: dict[str, Any]) -> list[str]:

@@ -114,9 +114,7 @@ def test_a_schema_keeps_what_validates() -> None:
     ],
 )
 def test_a_profile_says_where_it_is_from(chart: str, version: str, repository: str) -> None:
-    from vllm_advisor.resources import profiles
-
-    path = profiles("charts") / f"{chart}-{version}.json"
+    path = tool("chart_keys").OUT / f"{chart}-{version}.json"
     profile = json.loads(path.read_text(encoding="utf-8"))
     assert (profile["chart"], profile["version"]) == (chart, version)
     assert profile["source"].startswith(f"{repository}@")

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from plan_example import (
     instance,
 )
 
+from vllm_advisor.cli import delivery
 from vllm_advisor.errors import InputError
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.render.markdown import render_markdown
@@ -243,3 +245,12 @@ def test_targets_are_found_by_scanning_and_an_id_belongs_to_one_module():
     assert list(collect_targets([one, none])) == ["x"]
     with pytest.raises(ValueError, match="two render targets are called 'x'"):
         collect_targets([one, two])
+
+
+def test_every_target_is_told_of():
+    """In the help of ``--target`` and in its page, neither of which loads the targets."""
+    _, option = get_args(delivery.Targets)
+    page = (Path(__file__).parents[3] / "docs" / "targets.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `([a-z-]+)`", page, re.MULTILINE))
+    assert named == set(TARGETS)
+    assert set(re.findall(r"[a-z][a-z-]+[a-z]", option.help)) >= set(TARGETS)
