@@ -18,7 +18,7 @@ from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout
-from vllm_advisor.sizing.parallelism import check_one_node, check_parallelism
+from vllm_advisor.sizing.parallelism import check_one_node, check_settings
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Source, SourceKind
 
@@ -97,14 +97,7 @@ def lay_out(row: dict[str, Any]) -> tuple[Resolved, CacheLayout]:
     """Settings and cache groups of a row; raises what vLLM refuses."""
     model, found = resolved(row)
     settings = found.settings
-    check_parallelism(
-        model,
-        tensor_parallel_size=settings.tensor_parallel_size,
-        pipeline_parallel_size=settings.pipeline_parallel_size,
-        prefill_context_parallel_size=settings.prefill_context_parallel_size,
-        decode_context_parallel_size=settings.decode_context_parallel_size,
-        expert_parallel=settings.enable_expert_parallel,
-    )
+    check_settings(model, settings)
     spread = row["engine_args"].get("nnodes", 1) > 1
     check_one_node(settings.ranks, GPUS_OF_ONE_NODE, spread=spread)
     return found, cache_layout(model, settings)

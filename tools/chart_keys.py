@@ -3,8 +3,8 @@
 ``python tools/chart_keys.py FOLDER --source REPOSITORY@COMMIT`` writes
 ``tests/data/chart_keys/<chart>-<version>.json``: ``keys``, a tree with ``[]`` for the items of a
 list, ``*`` for any name and ``**`` where everything below goes into the output as it is; and
-``schema``, the chart's values.schema.json without its prose, where it has one. ``--version`` is that
-of a chart whose source has none yet.
+``schema``, the chart's values.schema.json without its prose, where it has one. ``--version`` is
+that of a chart whose source has none yet.
 
 Helm ignores a value that no template reads, without a word; that is what the tree is for. The
 templates are followed as Go would run them (``with``, ``range``, ``define``, ``include``,

@@ -10,7 +10,7 @@ from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.sizing.context_parallel import check_context_parallel, check_interleave
 from vllm_advisor.sizing.drafting import check_draft
 from vllm_advisor.sizing.kv_cache import KVCacheSettings, without_window
-from vllm_advisor.sizing.parallelism import check_parallelism
+from vllm_advisor.sizing.parallelism import check_settings
 from vllm_advisor.sizing.prefix_match import check_prefix_match_unit
 from vllm_advisor.sizing.refusal import refusal
 from vllm_advisor.sizing.settings import InstanceSettings
@@ -97,14 +97,7 @@ def size_instance(
         InfeasibleError: vLLM refuses the parallel sizes.
         InputError: neither a GPU nor ``kv_cache_memory_bytes`` is given.
     """
-    check_parallelism(
-        model,
-        tensor_parallel_size=settings.tensor_parallel_size,
-        pipeline_parallel_size=settings.pipeline_parallel_size,
-        prefill_context_parallel_size=settings.prefill_context_parallel_size,
-        decode_context_parallel_size=settings.decode_context_parallel_size,
-        expert_parallel=settings.enable_expert_parallel,
-    )
+    check_settings(model, settings)
     if settings.dtype is not None and dtype_bytes(settings.dtype) != model.dtype_bytes:
         raise NotModelledError(
             f"weights and activations of {model.model_id} in {settings.dtype} are not modelled",

@@ -6,6 +6,7 @@ import math
 
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
 
 _SMALLEST_REFINED_BLOCK = 32
@@ -88,6 +89,22 @@ def check_parallelism(
             where="--decode-context-parallel-size",
             fix=f"one of {', '.join(map(str, sorted({1, pcp, tp * pcp})))}",
         )
+
+
+def check_settings(model: ModelFacts, settings: InstanceSettings) -> None:
+    """Raise what vLLM would raise for the parallel sizes of an instance.
+
+    Raises:
+        InfeasibleError: vLLM refuses the combination.
+    """
+    check_parallelism(
+        model,
+        tensor_parallel_size=settings.tensor_parallel_size,
+        pipeline_parallel_size=settings.pipeline_parallel_size,
+        prefill_context_parallel_size=settings.prefill_context_parallel_size,
+        decode_context_parallel_size=settings.decode_context_parallel_size,
+        expert_parallel=settings.enable_expert_parallel,
+    )
 
 
 def check_one_node(ranks: int, gpus: int, *, spread: bool) -> None:

@@ -10,7 +10,10 @@ from vllm_advisor.types.speculation import Speculation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceSettings:
-    """The engine arguments that change memory, resolved: nothing here is ``None`` by default."""
+    """The engine arguments that change memory, every default filled in as vLLM does.
+
+    ``None`` stands for what is off, or was not given and changes nothing then.
+    """
 
     max_model_len: int
     max_num_batched_tokens: int
