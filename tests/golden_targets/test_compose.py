@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges.compose import compose_problems
 from judges.compose_project import MissingVariableError, docker_project, read_project
+from other_plans import with_instances
 from read_back import KEPT, assert_as_kept, engine_args
 
 from vllm_advisor.api.planning import PlanReport
@@ -23,7 +24,7 @@ from vllm_advisor.render.compose import render
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineArg, EngineArgs
 from vllm_advisor.types.environment import Environment, MultiNode
-from vllm_advisor.types.plan import Deployment, Plan
+from vllm_advisor.types.plan import Plan
 from vllm_advisor.types.source import Source
 
 GIVEN = {
@@ -240,11 +241,7 @@ def changed(made: PlanReport, model: str, texts: tuple[str, ...], **place: Any) 
     instance = dataclasses.replace(
         first, engine_args=EngineArgs(model=model, args=args, model_origin=reason)
     )
-    return dataclasses.replace(
-        made.plan,
-        deployment=Deployment(instances=(instance, *others)),
-        environment=Environment(**place),
-    )
+    return with_instances(made.plan, instance, *others, environment=Environment(**place))
 
 
 words = st.lists(
@@ -287,7 +284,7 @@ def test_no_text_changes_what_is_mounted(texts: tuple[str, ...]) -> None:
 def test_a_model_folder_elsewhere_on_the_host() -> None:
     made = report("contract-review")
     plan = changed(made, "/models/tiny", ("a",), model_host_path="/srv/weights")
-    plan = dataclasses.replace(plan, deployment=Deployment(instances=plan.deployment.instances[:1]))
+    plan = with_instances(plan, *plan.deployment.instances[:1])
     (project,) = projects(plan, made)
     mount = project["services"]["chat-1"]["volumes"][0]
     assert (mount["source"], mount["target"]) == ("/srv/weights", "/models")

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from judges.helm import lint_problems, rendered, values_problems
 from judges.production_stack import CHART, engine_pods, stack_values_problems, without_subcharts
 from judges.schemas import schema_problems
+from other_plans import with_args, with_instances
 from read_back import KEPT, assert_as_kept
 
 from vllm_advisor.errors import OutputError
@@ -237,27 +238,12 @@ def test_rollout() -> None:
     )
 
 
-def changed(instance: Instance, **values: Any) -> Instance:
-    args = instance.engine_args
-    rest = tuple(a for a in args if a.dest not in values)
-    new = tuple(
-        dataclasses.replace(args.args[0], dest=dest, value=value)
-        for dest, value in values.items()
-        if value is not None
-    )
-    return dataclasses.replace(instance, engine_args=dataclasses.replace(args, args=(*rest, *new)))
-
-
 def render_changed(name: str, *, model: str | None = None, **values: Any) -> str:
     """The values of a plan whose first instance has other arguments."""
     kept = report(name).plan
     first, *rest = kept.deployment.instances
-    instance = changed(first, **values)
-    if model is not None:
-        args = dataclasses.replace(instance.engine_args, model=model)
-        instance = dataclasses.replace(instance, engine_args=args)
-    deployment = dataclasses.replace(kept.deployment, instances=(instance, *rest))
-    (file,) = render(dataclasses.replace(kept, deployment=deployment), report(name).engine)
+    changed = with_instances(kept, with_args(first, model=model, **values), *rest)
+    (file,) = render(changed, report(name).engine)
     return file.text
 
 
@@ -290,14 +276,8 @@ def test_a_model_folder_comes_from_its_claim() -> None:
     kept = report("interactive-chat").plan
     place = Environment(model_claim="weights")
     (first,) = kept.deployment.instances
-    args = dataclasses.replace(first.engine_args, model="/models/llama")
-    deployment = dataclasses.replace(
-        kept.deployment, instances=(dataclasses.replace(first, engine_args=args),)
-    )
-    (file,) = render(
-        dataclasses.replace(kept, deployment=deployment, environment=place),
-        report("interactive-chat").engine,
-    )
+    changed = with_instances(kept, with_args(first, model="/models/llama"), environment=place)
+    (file,) = render(changed, report("interactive-chat").engine)
     (spec,) = specs(file.text)
     claim = {"claimName": "weights", "readOnly": True}
     assert {"name": "model", "persistentVolumeClaim": claim} in spec["extraVolumes"]
@@ -337,9 +317,8 @@ def test_names_fit_and_stay_text(instance_name: str) -> None:
         dataclasses.replace(f, id=f.id.replace(f"{first.name}.", f"{instance_name}.", 1))
         for f in kept.figures
     )
-    deployment = dataclasses.replace(kept.deployment, instances=(named,))
-    changed_plan = dataclasses.replace(kept, deployment=deployment, figures=figures)
-    (file,) = render(changed_plan, report("interactive-chat").engine)
+    changed = with_instances(kept, named, figures=figures)
+    (file,) = render(changed, report("interactive-chat").engine)
     name = specs(file.text)[0]["name"]
     assert re.fullmatch(r"[a-z][a-z0-9-]{0,25}[a-z0-9]", name)
     assert len(f"{RELEASE}-{name}-engine-service") <= 63

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges.kubectl import read_by_kubectl, yaml_problems
 from judges.kubelet import expanded_words
+from other_plans import with_instances
 from read_back import LOADER
 
 from vllm_advisor.api.planning import PlanReport
@@ -78,8 +79,7 @@ def with_text(model: str, names: list[str]) -> PlanReport:
         extra = EngineArg(dest="hf_overrides", value={names[0]: [names[-1]]}, origin=decided)
         changed = EngineArgs(model=model, args=(*args, extra), model_origin=decided)
         instances.append(dataclasses.replace(instance, engine_args=changed))
-    deployment = dataclasses.replace(made.plan.deployment, instances=tuple(instances))
-    return dataclasses.replace(made, plan=dataclasses.replace(made.plan, deployment=deployment))
+    return dataclasses.replace(made, plan=with_instances(made.plan, *instances))
 
 
 def documents(made: PlanReport, target: str) -> list[Any]:

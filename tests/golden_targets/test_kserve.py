@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from judges.kserve import NAMESPACE, served_argv
 from judges.kubectl import kustomize, yaml_problems
 from judges.schemas import schema_problems
+from other_plans import args_of, with_instances
 from read_back import KEPT, assert_as_kept
 
 from vllm_advisor.errors import OutputError
 from vllm_advisor.parse.serve_command import parse_serve_command
 from vllm_advisor.render.kserve import evaluated, model_uri, render
 from vllm_advisor.types.decision import Location
-from vllm_advisor.types.engine import EngineArg, EngineArgs
+from vllm_advisor.types.engine import EngineArgs
 from vllm_advisor.types.environment import Environment, GpuAllocation
 from vllm_advisor.types.plan import Instance, Plan
 
@@ -45,19 +46,10 @@ def services(of: Plan, name: str = "contract-review") -> dict[str, dict[str, Any
     return {i.name: yaml.safe_load(text) for i, text in zip(instances, texts, strict=True)}
 
 
-def changed(of: Plan, **fields: Any) -> Plan:
-    """The plan with its first instance changed, and no other."""
-    (first, *_) = of.deployment.instances
-    instance = dataclasses.replace(first, **fields)
-    return dataclasses.replace(
-        of, deployment=dataclasses.replace(of.deployment, instances=(instance,))
-    )
-
-
-def args_of(model: str, **values: Any) -> EngineArgs:
-    where = Location(file="test", line=1)
-    args = (EngineArg(dest=dest, value=value, origin=where) for dest, value in values.items())
-    return EngineArgs(model=model, args=tuple(args))
+def started_alone(args: EngineArgs) -> Plan:
+    """A plan of one instance with these arguments."""
+    of = report("contract-review").plan
+    return with_instances(of, dataclasses.replace(of.deployment.instances[0], engine_args=args))
 
 
 def started_with(service: dict[str, Any], name: str = "contract-review") -> dict[str, Any]:
@@ -195,7 +187,7 @@ def test_a_small_model_is_given_the_time_of_the_preset() -> None:
 
 
 def test_a_folder_comes_from_its_claim() -> None:
-    of = changed(report("contract-review").plan, engine_args=args_of("/data/llama//8b"))
+    of = started_alone(args_of("/data/llama//8b"))
     place = Environment(model_claim="weights", model_mount_path="/data")
     (service,) = services(dataclasses.replace(of, environment=place)).values()
     spec = service["spec"]
@@ -269,7 +261,7 @@ def test_hostile_values_change_nothing_else(
         hf_overrides={override: {override: [override]}},
         port=9000,
     )
-    of = changed(report("contract-review").plan, engine_args=args)
+    of = started_alone(args)
     (service,) = services(of).values()
     assert schema_problems([service], versions=["1.37"]) == []
     name = service["spec"]["model"]["name"]

@@ -29,6 +29,7 @@ from judges.llm_d import (
     with_library,
 )
 from judges.schemas import schema_problems
+from other_plans import args_of, with_args, with_instances
 from read_back import KEPT, LOADER, assert_as_kept, engine_args, replicas_of
 
 from vllm_advisor.api.planning import PlanReport
@@ -40,8 +41,7 @@ from vllm_advisor.render.llm_d import picker_config, pool_name, render
 from vllm_advisor.render.names import object_name
 from vllm_advisor.render.pod import nodes_per_replica, port_of
 from vllm_advisor.render.prompt_ranges import NO_END, prompt_ranges
-from vllm_advisor.types.decision import Location
-from vllm_advisor.types.engine import EngineArg, EngineArgs
+from vllm_advisor.types.engine import EngineArgs
 from vllm_advisor.types.plan import Instance, Plan
 
 (INDEX,) = LEADER_LABEL
@@ -240,22 +240,19 @@ def test_every_class_gets_to_its_instance(name: str) -> None:
 def test_no_prompt_is_left_out_and_none_has_two_ranges(
     lengths: list[int], answers: list[int], tokens: int
 ) -> None:
-    where = Location(file="test", line=1)
     instances = tuple(
         Instance(
             name=f"i{n}",
             role="general",
             classes=(f"c{n}",),
-            engine_args=EngineArgs(
-                model="m", args=(EngineArg(dest="max_model_len", value=length, origin=where),)
-            ),
+            engine_args=args_of("m", max_model_len=length),
         )
         for n, length in enumerate(lengths)
     )
     of = report("contract-review").plan
-    of = dataclasses.replace(
+    of = with_instances(
         of,
-        deployment=dataclasses.replace(of.deployment, instances=instances),
+        *instances,
         inputs={
             "classes": [{"name": f"c{n}", "output_tokens": [a]} for n, a in enumerate(answers)]
         },
@@ -282,11 +279,8 @@ def test_one_instance_has_no_range_and_no_plugin_for_it() -> None:
 @pytest.mark.parametrize("by_length", [True, False])
 def test_prefixes_are_not_scored_where_nothing_keeps_them(by_length: bool) -> None:
     of = report("contract-review").plan
-    off = tuple(
-        dataclasses.replace(i, engine_args=with_args(i.engine_args, enable_prefix_caching=False))
-        for i in of.deployment.instances
-    )
-    without = dataclasses.replace(of, deployment=dataclasses.replace(of.deployment, instances=off))
+    off = (with_args(i, enable_prefix_caching=False) for i in of.deployment.instances)
+    without = with_instances(of, *off)
     for plan, scored in ((of, True), (without, False)):
         config = picker_config(plan, by_length=by_length)
         assert picker_problems(config) == []
@@ -348,9 +342,7 @@ def test_one_group_makes_groups_of_all() -> None:
     of = report("contract-review").plan
     first, second = of.deployment.instances
     spanning = dataclasses.replace(second, gpus=2 * of.node.gpu_count)
-    of = dataclasses.replace(
-        of, deployment=dataclasses.replace(of.deployment, instances=(first, spanning))
-    )
+    of = with_instances(of, first, spanning)
     found, values = split(files(of))
     kinds = [o["kind"] for o in found if o["kind"] in CONTROLLERS]
     assert kinds == ["LeaderWorkerSet", "LeaderWorkerSet"]
@@ -358,34 +350,19 @@ def test_one_group_makes_groups_of_all() -> None:
     assert schema_problems(found) == []
 
 
-def with_args(args: EngineArgs, **values: Any) -> EngineArgs:
-    where = Location(file="test", line=1)
-    kept = tuple(arg for arg in args if arg.dest not in values)
-    new = tuple(EngineArg(dest=k, value=v, origin=where) for k, v in values.items())
-    return dataclasses.replace(args, args=(*kept, *new))
-
-
 def test_instances_without_a_name_in_common_are_refused() -> None:
     of = report("contract-review").plan
-    named = tuple(
-        dataclasses.replace(i, engine_args=with_args(i.engine_args, served_model_name=[i.name]))
-        for i in of.deployment.instances
-    )
-    of = dataclasses.replace(of, deployment=dataclasses.replace(of.deployment, instances=named))
+    named = (with_args(i, served_model_name=[i.name]) for i in of.deployment.instances)
     with pytest.raises(OutputError, match="no served model name in common"):
-        files(of)
+        files(with_instances(of, *named))
 
 
 def test_an_instance_of_unknown_length_is_refused() -> None:
     of = report("contract-review").plan
     first, second = of.deployment.instances
-    args = tuple(arg for arg in second.engine_args if arg.dest != "max_model_len")
-    second = dataclasses.replace(
-        second, engine_args=dataclasses.replace(second.engine_args, args=args)
-    )
-    changed = dataclasses.replace(of.deployment, instances=(first, second))
+    without = with_instances(of, first, with_args(second, max_model_len=None))
     with pytest.raises(OutputError, match="nothing says which prompts"):
-        prompt_ranges(dataclasses.replace(of, deployment=changed))
+        prompt_ranges(without)
 
 
 PIECES = [
@@ -405,23 +382,21 @@ def test_hostile_values_change_nothing_else(
     of = report("contract-review").plan
     usual = split(files(of))
     names = [f"a{name}" for name in served]
-    instances = tuple(
-        dataclasses.replace(
+    instances = (
+        with_args(
             i,
-            engine_args=with_args(
-                dataclasses.replace(i.engine_args, model=f"o/{model}"),
-                served_model_name=[*names, f"{i.name}{served[0]}"],
-                chat_template=f"a{template}",
-            ),
+            model=f"o/{model}",
+            served_model_name=[*names, f"{i.name}{served[0]}"],
+            chat_template=f"a{template}",
         )
         for i in of.deployment.instances
     )
     renamed = {"contract-review": class_name, "chat": "chat", "clause-lookup": "clause-lookup"}
-    of = dataclasses.replace(
+    of = with_instances(
         of,
+        *instances,
         name=f"n{plan_name}",
         model=f"o/{model}",
-        deployment=dataclasses.replace(of.deployment, instances=instances),
         inputs={
             "classes": [{**c, "name": renamed[c["name"]]} for c in of.inputs["classes"]]
             + of.inputs["classes"]
