@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.workloads import load_workload
 from vllm_advisor.render.scaling import scaling_view
+from vllm_advisor.render.targets import TARGETS
 from vllm_advisor.types.engine import EngineArg, EngineArgs
 
 NASTY = (
@@ -85,10 +87,14 @@ def with_text(model: str, names: list[str]) -> PlanReport:
 def documents(made: PlanReport, target: str) -> list[Any]:
     return [
         document
-        for artifact in made.artifacts((target,))
-        if artifact.path.startswith(f"{target}/") and artifact.path.endswith(".yaml")
+        for artifact in TARGETS[target](made.plan, made.engine)
         for document in yaml.load_all(artifact.text, Loader=LOADER)
     ]
+
+
+@cache
+def plain(target: str) -> list[Any]:
+    return documents(with_text("org/model", ["name", "other"]), target)
 
 
 def without_args(document: Any) -> Any:
@@ -115,9 +121,8 @@ def args_of(found: list[Any]) -> list[list[str]]:
 def test_text_changes_words_and_nothing_else(target: str, model: str, names: list[str]) -> None:
     if model.startswith(("/", "./", "../", "~")):
         model = "x" + model
-    plain = documents(with_text("org/model", ["name", "other"]), target)
     found = documents(with_text(model, names), target)
-    assert without_args(found) == without_args(plain)
+    assert without_args(found) == without_args(plain(target))
     for words in args_of(found):
         assert words[0] == model
         at = words.index("--served-model-name")

@@ -380,7 +380,7 @@ def test_hostile_values_change_nothing_else(
     served: list[str], template: str, model: str, plan_name: str, class_name: str
 ) -> None:
     of = report("contract-review").plan
-    usual = split(files(of))
+    usual = made(report("contract-review"), "contract-review")
     names = [f"a{name}" for name in served]
     instances = (
         with_args(
