@@ -47,15 +47,18 @@ def test_bad_example_has_this_finding_only(rule: Rule) -> None:
 
 @_RULES
 def test_good_example_has_no_finding(rule: Rule) -> None:
-    for subject in subjects(_script(_sections(rule)["Good"])):
-        findings, skipped = run_rules(subject)
+    judged = [run_rules(subject) for subject in subjects(_script(_sections(rule)["Good"]))]
+    assert judged
+    for findings, skipped in judged:
         assert findings == ()
         assert rule.id not in {s.rule for s in skipped}
 
 
 @_RULES
 def test_references_are_addresses_or_places_in_vllm(rule: Rule) -> None:
-    for line in _sections(rule)["References"].splitlines():
+    lines = _sections(rule)["References"].splitlines()
+    assert lines
+    for line in lines:
         assert re.fullmatch(r"- (https://\S+|vllm:\d+\.\d+\.\d+:vllm/\S+)", line), line
 
 
