@@ -107,7 +107,8 @@ def without_args(document: Any) -> Any:
 
 
 def args_of(found: list[Any]) -> list[list[str]]:
-    controllers = [d for d in found if d["kind"] in ("StatefulSet", "LeaderWorkerSet")]
+    kinds = ("Deployment", "StatefulSet", "LeaderWorkerSet")
+    controllers = [d for d in found if d["kind"] in kinds]
     specs = [
         d["spec"].get("template") or d["spec"]["leaderWorkerTemplate"]["workerTemplate"]
         for d in controllers
@@ -123,7 +124,9 @@ def test_text_changes_words_and_nothing_else(target: str, model: str, names: lis
         model = "x" + model
     found = documents(with_text(model, names), target)
     assert without_args(found) == without_args(plain(target))
-    for words in args_of(found):
+    started = args_of(found)
+    assert len(started) == 2
+    for words in started:
         assert words[0] == model
         at = words.index("--served-model-name")
         assert words[at + 1 : at + 1 + len(names)] == names
