@@ -138,6 +138,25 @@ class Mixer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rope:
+    """Tables of cosines and sines that vLLM's model class builds.
+
+    ``single``: one, or one for each layer type that ``rope_parameters`` names. ``none``: no
+    rotation. ``frequencies``: vLLM 0.33 runs it through the Transformers backend, which computes
+    cosines in each step. ``causal_mask``: the backend of learned positions keeps a mask instead.
+    ``local_and_global``: windowed layers have a table of their own. ``compressed``: DeepSeek-V4's.
+    """
+
+    tables: Literal[
+        "single", "none", "frequencies", "causal_mask", "local_and_global", "compressed"
+    ] = "single"
+    float32: bool = False
+    float32_yarn: bool = False  # where YaRN stretches it
+    video: int | None = None  # how much longer it is for M-RoPE, where not four times
+    indexer: bool = False  # sparse attention's indexer has its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mtp:
     """Layers that draft tokens for speculative decoding, as vLLM builds them.
 
@@ -200,6 +219,8 @@ class Architecture:
     token_types: bool = False  # a table of token types
     embedding_norm: bool = False  # a norm follows the embedding
     mixer: Mixer = Mixer()
+    rope: Rope = Rope()
+    attention_scales: bool = True  # beside each attention layer's cache
     feed_forward: Literal["every", "named", "none", "shared_blocks"] = "every"
     query_gate: bool | str = False  # q_proj makes a gate as wide as the queries
     head_on_every_stage: bool = False

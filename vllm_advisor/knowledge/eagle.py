@@ -84,7 +84,7 @@ def eagle_facts(
             joined, quantization_config(config, hf_quant_config), facts.quantization
         )
     )
-    layers = [part for part in facts.weights.components if part.layers]
+    layers = [part for part in facts.weights.components if part.layers and not part.shared]
     embedding = vocab(
         "embed_tokens", WeightKind.EMBEDDING, facts.vocab_size, facts.hidden_size, "every"
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from vllm_advisor.errors import NotModelledError, UnknownFactError
 from vllm_advisor.knowledge.architectures import Architecture
+from vllm_advisor.knowledge.buffers import buffers, expert_maps, rope_facts
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
 from vllm_advisor.knowledge.mtp import mtp_facts
@@ -91,6 +92,7 @@ def model_facts(
     if checkpoint_bytes is not None and _stored_dtype(config, text) == "float32":
         checkpoint_bytes = -(-checkpoint_bytes // 2)  # loaded in 16 bits
     bidirectional = architecture is not None and not _causal(architecture, config, text)
+    beside = buffers(architecture, text, head_dim, specs)
     if bidirectional:
         specs = ((),) * len(specs)
     dtype, dtype_notes = _dtype(config, text)
@@ -105,6 +107,7 @@ def model_facts(
         quantization_config=quantized,
         checkpoint_bytes=checkpoint_bytes,
     )
+    components += beside + expert_maps(components)
     notes = (*assumptions, *dtype_notes, *quant_notes, *weight_notes)
     if checkpoint_bytes is None:
         weights_source = Source(SourceKind.ASSUMED, "weights-from-config")
@@ -263,10 +266,4 @@ def _rope(architecture: str, text: dict[str, Any]) -> RopeFacts:
         return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
     if nested:  # one entry per layer type (Gemma 3, OLMo 3): none of them stretches the length
         return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
-    return RopeFacts(
-        rope_type=str(raw.get("rope_type") or raw.get("type") or "default"),
-        factor=float(raw.get("factor") or 1.0),
-        original_max_position_embeddings=raw.get("original_max_position_embeddings")
-        or text.get("original_max_position_embeddings"),
-        theta=raw.get("rope_theta") or text.get("rope_theta"),
-    )
+    return rope_facts(raw, text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.types.model import ModelFacts, RopeFacts
+from vllm_advisor.types.model import ROPE_TABLE, ModelFacts, RopeFacts, WeightFacts
 
 ROPE_KEYS = ("rope_parameters", "rope_scaling")
 
@@ -21,11 +21,27 @@ def overridden_model(model: ModelFacts, overrides: dict[str, Any]) -> ModelFacts
     # Cohere's key wins over max_position_embeddings
     # (vllm/transformers_utils/model_arch_config_convertor.py#derive_max_model_len_and_key).
     length = _count(text.get("model_max_length")) or _count(text.get("max_position_embeddings"))
-    rope = rope_override(model, overrides)
-    return replace(
+    raw = rope_override(model, overrides)
+    seen = replace(
         model,
         max_position_embeddings=length or model.max_position_embeddings,
-        rope=model.rope if rope is None else _rope(model, rope),
+        rope=model.rope if raw is None else _rope(model, raw),
+    )
+    return replace(seen, weights=_with_tables(model, seen))
+
+
+def _with_tables(before: ModelFacts, after: ModelFacts) -> WeightFacts:
+    """The weights with RoPE tables of another length, which vLLM builds from the same keys."""
+    was = before.rope.table_rows(before.max_position_embeddings)
+    now = after.rope.table_rows(after.max_position_embeddings)
+    return replace(
+        before.weights,
+        components=tuple(
+            replace(part, params=part.params // was * now, rows=part.rows // was * now)
+            if part.name == ROPE_TABLE and now != was and part.rows % was == 0
+            else part
+            for part in before.weights.components
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from vllm_advisor.sizing.allocator import unsplit_stage_bytes
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank, stage_layers
 from vllm_advisor.sizing.mxfp4 import BLACKWELL, HOPPER, bias_bytes, kept_scales
 from vllm_advisor.sizing.offload import Offload, saved_bytes
@@ -118,20 +119,25 @@ def weight_bytes(
     )
 
     def stage_bytes(layers: range, *, first: bool, last: bool) -> int:
+        held: list[tuple[WeightComponent, int, int]] = []
         total = 0
         for part in model.weights.components:
             if part.kind is WeightKind.VISION and language_model_only:
                 continue
             number = sum(1 for i in part.layers if i in layers) if part.layers else 1
+            if part.shared:
+                number = min(number, 1)
             everywhere = part.kind is WeightKind.VISION and not tower_on_first_stage
             if not (part.layers or everywhere or _on_stage(part, first=first, last=last)):
                 continue
-            total += number * _part_bytes(part, model, online, ranks)
+            weights, scales = _part_tensors(part, model, online, ranks)
+            held.append((part, number, weights))
+            total += number * (weights + scales)
         if offload is not None:
             total -= saved_bytes(
                 model, offload, layers, lambda part: _part_bytes(part, model, online, ranks)
             )
-        return total
+        return total + (unsplit_stage_bytes(held) if loaded else 0)
 
     stages = stage_layers(model.num_hidden_layers, pipeline_parallel_size)
     ends = len(stages) - 1
@@ -179,8 +185,17 @@ def _on_stage(part: WeightComponent, *, first: bool, last: bool) -> bool:
 def _part_bytes(
     part: WeightComponent, model: ModelFacts, online: QuantizationFacts | None, ranks: _Ranks
 ) -> int:
+    return sum(_part_tensors(part, model, online, ranks))
+
+
+def _part_tensors(
+    part: WeightComponent, model: ModelFacts, online: QuantizationFacts | None, ranks: _Ranks
+) -> tuple[int, int]:
+    """Bytes of the weights of one part on one rank, and of their scales."""
     if part.after_loading and not ranks.loaded:
-        return 0
+        return 0, 0
+    if part.shard is Shard.EXPERT_MAP and not ranks.expert_parallel:
+        return 0, 0
     share, matrices, other = part.split_size, part.matrices, 1
     if part.matrices and part.split_size:
         other = part.params // (part.matrices * part.split_size)
@@ -212,11 +227,13 @@ def _part_bytes(
     converted = ranks.loaded and routed and part.split_multiple > 1  # gpt-oss alone
     if quantization is None or not part.linear or kept:
         size = part.dtype_bytes or model.dtype_bytes
-        return params * (bias_bytes(ranks.capability, size) if converted else size)
-    found = _quantized_bytes(quantization, params, matrices, share, other, experts=routed)
+        return params * (bias_bytes(ranks.capability, size) if converted else size), 0
+    weights, scales = _quantized_bytes(
+        quantization, params, matrices, share, other, experts=routed
+    )
     if converted:
-        found += kept_scales(ranks.capability, matrices // _OF_EXPERT, share, other)
-    return found
+        scales += kept_scales(ranks.capability, matrices // _OF_EXPERT, share, other)
+    return weights, scales
 
 
 def _experts(
@@ -259,7 +276,7 @@ def _quantized_bytes(
     other: int,
     *,
     experts: bool,
-) -> int:
+) -> tuple[int, int]:
     scale = Fraction(quantization.scale_bits).limit_denominator(10**6)
     if quantization.weight_block and matrices:
         rows, columns = quantization.weight_block
@@ -268,5 +285,6 @@ def _quantized_bytes(
             # Experts that cut through blocks get smaller ones (fused_moe/oracle/fp8.py).
             rows = columns = max(math.gcd(rows, columns, share, other), _SMALLEST_BLOCK)
         blocks = matrices * ceil_div(share, rows) * ceil_div(other, columns)
-        return params * quantization.bits // 8 + int(blocks * bits / 8)
-    return int(params * (quantization.bits + scale) / 8)
+        return params * quantization.bits // 8, int(blocks * bits / 8)
+    weights = params * quantization.bits // 8
+    return weights, int(params * (quantization.bits + scale) / 8) - weights

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from vllm_advisor.types.runner import Convert, Runner
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.source import Assumption, Source
+
+
+ROPE_TABLE = "rope_table"  # the components that hold cosines and sines of positions
 
 
 def dtype_bytes(dtype: str) -> int:
@@ -95,6 +99,7 @@ class Shard(StrEnum):
     EXPERTS = "experts"  # cut by TP x DP, or whole experts spread over them
     EXPERTS_WHOLE = "experts_whole"  # never cut, only spread with expert parallelism
     REPLICATED = "replicated"
+    EXPERT_MAP = "expert_map"  # whole on every rank, with expert parallelism alone
     VOCAB = "vocab"  # rows padded to a multiple of 64, divided by TP
 
 
@@ -127,7 +132,7 @@ class WeightComponent:
     layers: tuple[int, ...] = ()
     shard: Shard = Shard.SPLIT
     linear: bool = True
-    rows: int = 0  # vocabulary rows, for Shard.VOCAB
+    rows: int = 0  # of the vocabulary, for Shard.VOCAB; positions of a RoPE table
     stages: str = "first"
     dtype_bytes: int | None = None  # where it differs from the model's dtype
     split_size: int = 0  # the dimension that TP splits, where kernels pad each rank's share ...
@@ -138,13 +143,14 @@ class WeightComponent:
     kv_heads: int = 0  # for Shard.KV_HEADS where the model's number does not apply
     modules: tuple[str, ...] = ()
     quantization: QuantizationFacts | None = None
-    after_loading: bool = False  # made by kernels beside what is loaded
+    after_loading: bool = False  # beside the parameters: buffers, and what kernels make of them
+    shared: bool = False  # one for all its layers of a stage
     whole_by_data: bool = False  # a tower that --mm-encoder-tp-mode data keeps whole on every rank
 
     @property
     def total_params(self) -> int:
         """Parameters over all layers, before any padding or replication."""
-        return self.params * (len(self.layers) or 1)
+        return 0 if self.after_loading else self.params * (len(self.layers) or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +195,21 @@ class RopeFacts:
     factor: float = 1.0
     original_max_position_embeddings: int | None = None
     theta: float | None = None
+
+    def table_rows(self, longest: int) -> int:
+        """Positions of the table of cosines and sines, for ``max_position_embeddings``.
+
+        Source: vllm/model_executor/layers/rotary_embedding/__init__.py#get_rope and the classes
+        it builds.
+        """
+        original = self.original_max_position_embeddings or longest
+        if self.rope_type in ("yarn", "deepseek_yarn", "deepseek_llama_scaling"):
+            return math.ceil(original * self.factor)
+        if self.rope_type == "linear":
+            return math.ceil(longest * self.factor)
+        if self.rope_type in ("longrope", "su"):  # the short one before the long one
+            return original + longest
+        return longest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
