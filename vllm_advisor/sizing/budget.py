@@ -43,7 +43,7 @@ def instance_weights(
         tower_on_first_stage=settings.tower_on_first_stage,
         encoder_by_data=settings.encoder_by_data,
         offload=settings.offload,
-        beside_last=draft_weight_bytes(settings),
+        beside_last=draft_weight_bytes(settings, loaded=loaded),
         loaded=loaded,
     )
 

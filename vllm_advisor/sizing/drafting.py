@@ -13,11 +13,12 @@ from vllm_advisor.types.source import Assumption, Confidence
 MTP = "mtp"
 
 
-def draft_weight_bytes(settings: InstanceSettings) -> int:
+def draft_weight_bytes(settings: InstanceSettings, *, loaded: bool = True) -> int:
     """Bytes of the draft's own weights on one rank; 0 where no model drafts.
 
     Layers of the target's checkpoint are quantized while loading as the target is; a draft of its
-    own is not (vllm/config/speculative.py#SpeculativeConfig.__post_init__).
+    own is not (vllm/config/speculative.py#SpeculativeConfig.__post_init__). RoPE tables of an MTP
+    layer or an EAGLE head are the target's; ``loaded`` is that of ``weight_bytes``.
     """
     speculation = settings.speculation
     if speculation is None or speculation.draft is None:
@@ -33,6 +34,7 @@ def draft_weight_bytes(settings: InstanceSettings) -> int:
         capability=settings.capability,
         online_quantization=settings.quantization if speculation.method == MTP else None,
         language_model_only=True,
+        loaded=loaded,
     ).rank_bytes
 
 

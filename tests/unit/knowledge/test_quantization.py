@@ -33,7 +33,8 @@ IN_16_BITS = 2 * (1024 * 256 + 256 + 4 * 2 * 256)  # embedding and norms
 
 def rank(quantization: dict[str, Any], **how: Any) -> int:
     config = {**MODEL, "quantization_config": quantization}
-    return weight_bytes(model_facts("org/model", config, source=HERE), **how).rank_bytes
+    model = model_facts("org/model", config, source=HERE)
+    return weight_bytes(model, **{"loaded": False, **how}).rank_bytes
 
 
 def nvfp4(**more: Any) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def test_a_quantized_head() -> None:
     model = model_facts("org/model", config, source=HERE)
     head = 1024 * 256 * 45 // 80
     expected = IN_16_BITS + head + 4 * 2 * (ATTENTION + MLP)
-    assert weight_bytes(model).rank_bytes == expected
+    assert weight_bytes(model, loaded=False).rank_bytes == expected
 
 
 def test_fp8_blocks_are_counted_whole() -> None:
@@ -120,4 +121,4 @@ def test_formats_that_are_not_known() -> None:
     model = model_facts("org/model", config, source=HERE, checkpoint_bytes=1_000_000)
     lowered = [a.id for a in model.assumptions if a.lowers_to is Confidence.LOW]
     assert lowered == ["quantization-not-modelled"]
-    assert weight_bytes(model).rank_bytes == pytest.approx(1_000_000, abs=1)
+    assert weight_bytes(model, loaded=False).rank_bytes == pytest.approx(1_000_000, abs=1)

@@ -32,7 +32,7 @@ def test_fp8_cache_halves_a_request() -> None:
     report = size(LLAMA, gpu="a100-sxm4-80", kv_cache_dtype="fp8")
     assert report.figures.capacity.bytes_per_token == 65_536
     assert report.figures.capacity.request_bytes == 8 * GIB
-    assert int(report.figures.capacity.max_concurrency) == 7
+    assert report.figures.capacity.max_concurrency == pytest.approx(7, abs=0.01)
     assert report.figures.attention_backend == "FLASHINFER"
 
 
@@ -129,8 +129,9 @@ def test_budget_sums_to_what_vllm_asks_for() -> None:
     assert memory["requested"] == -(-81_090 * MIB * 92 // 100)
     parts = ("weights", "activations", "cuda_graphs", "non_torch", "kv_cache")
     assert sum(memory[p] for p in parts) == memory["requested"]
-    # Llama-3.1-8B has 8,030,261,248 parameters of 2 B.
-    assert memory["weights"] == 2 * 8_030_261_248
+    # Llama-3.1-8B has 8,030,261,248 parameters of 2 B, a RoPE table of 131,072 x 128 of 2 B, and
+    # 32 x 4 scales of 4 B. Its matrices are whole multiples of 2 MiB.
+    assert memory["weights"] == 2 * 8_030_261_248 + 131_072 * 128 * 2 + 32 * 4 * 4
 
 
 def test_given_cache_bytes_are_taken_as_given() -> None:

@@ -74,7 +74,7 @@ def sized(config: dict[str, Any], folder: Path, **args: Any) -> SizeReport:
 
 
 def rank(model: ModelFacts, **how: Any) -> int:
-    return weight_bytes(model, **how).rank_bytes
+    return weight_bytes(model, **{"loaded": False, **how}).rank_bytes
 
 
 def test_cross_attention_keeps_room_for_a_whole_batch(tmp_path: Path) -> None:

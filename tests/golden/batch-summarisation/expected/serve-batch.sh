@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 226,592 tokens, Maximum concurrency for 8,192 tokens per request: 27.66x
+#   GPU KV cache size: 226,384 tokens, Maximum concurrency for 8,192 tokens per request: 27.63x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

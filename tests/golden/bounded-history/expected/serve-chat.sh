@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 75,840 tokens, Maximum concurrency for 8,192 tokens per request: 9.26x
+#   GPU KV cache size: 75,760 tokens, Maximum concurrency for 8,192 tokens per request: 9.25x
 #
 # For vLLM 0.32.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 2,375,200 tokens, Maximum concurrency for 228,352 tokens per request: 10.40x
+#   GPU KV cache size: 2,373,088 tokens, Maximum concurrency for 228,352 tokens per request: 10.39x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 464,543 tokens, Maximum concurrency for 7,168 tokens per request: 64.81x
+#   GPU KV cache size: 464,288 tokens, Maximum concurrency for 7,168 tokens per request: 64.77x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

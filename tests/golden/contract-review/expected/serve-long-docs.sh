@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 919,808 tokens, Maximum concurrency for 122,880 tokens per request: 7.49x
+#   GPU KV cache size: 919,296 tokens, Maximum concurrency for 122,880 tokens per request: 7.48x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say for each of its 8 engines:
-#   GPU KV cache size: 835,904 tokens, Maximum concurrency for 131,072 tokens per request: 6.38x
+#   GPU KV cache size: 834,816 tokens, Maximum concurrency for 131,072 tokens per request: 6.37x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

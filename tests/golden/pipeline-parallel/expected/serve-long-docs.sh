@@ -10,7 +10,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 733,968 tokens, Maximum concurrency for 32,768 tokens per request: 22.40x
+#   GPU KV cache size: 732,896 tokens, Maximum concurrency for 32,768 tokens per request: 22.37x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

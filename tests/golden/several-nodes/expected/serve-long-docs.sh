@@ -8,7 +8,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 395,728 tokens, Maximum concurrency for 81,920 tokens per request: 4.83x
+#   GPU KV cache size: 395,216 tokens, Maximum concurrency for 81,920 tokens per request: 4.82x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 311,568 tokens, Maximum concurrency for 61,440 tokens per request: 5.07x
+#   GPU KV cache size: 311,264 tokens, Maximum concurrency for 61,440 tokens per request: 5.07x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail

@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 411,168 tokens, Maximum concurrency for 5,120 tokens per request: 80.31x
+#   GPU KV cache size: 411,088 tokens, Maximum concurrency for 5,120 tokens per request: 80.29x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail
