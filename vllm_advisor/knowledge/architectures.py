@@ -142,8 +142,8 @@ class Rope:
     """Tables of cosines and sines that vLLM's model class builds.
 
     ``single``: one, or one for each layer type that ``rope_parameters`` names. ``none``: no
-    rotation. ``frequencies``: vLLM 0.33 runs it through the Transformers backend, which computes
-    cosines in each step. ``causal_mask``: the backend of learned positions keeps a mask instead.
+    rotation. ``frequencies``: vLLM (0.32, 0.33) runs it through the Transformers backend, which
+    computes cosines in each step. ``causal_mask``: that backend keeps a mask for learned positions.
     ``local_and_global``: windowed layers have a table of their own. ``compressed``: DeepSeek-V4's.
     """
 

@@ -12,13 +12,12 @@ from typing import Any
 from vllm_advisor.knowledge.architectures import Architecture
 from vllm_advisor.knowledge.weight_parts import Layers, plain
 from vllm_advisor.types.model import (
-    ROPE_TABLE,
     KVCacheSpec,
     KVCacheSpecKind,
-    RopeFacts,
     Shard,
     WeightComponent,
 )
+from vllm_advisor.types.rope import ROPE_TABLE, RopeFacts
 
 _FP32 = 4
 _INT32 = 4
@@ -48,7 +47,9 @@ def buffers(
     if architecture is None:
         return ()
     layers = _attention_layers(architecture, specs)
-    found = list(_rope_tables(architecture, text, head_dim, layers)) if layers else []
+    if not layers:
+        return ()
+    found = _rope_tables(architecture, text, head_dim, layers)
     if architecture.attention_scales:
         both = 2 if architecture.layers.pattern == "encoder_decoder" else 1
         count = _SCALES * architecture.layers.attention_per_layer * both

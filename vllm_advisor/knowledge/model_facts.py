@@ -18,12 +18,8 @@ from vllm_advisor.knowledge.quantization import (
 )
 from vllm_advisor.knowledge.text_config import served_part, text_part, usual_keys
 from vllm_advisor.knowledge.wrappers import text_class
-from vllm_advisor.types.model import (
-    ModelFacts,
-    QuantizationFacts,
-    RopeFacts,
-    WeightFacts,
-)
+from vllm_advisor.types.model import ModelFacts, QuantizationFacts, WeightFacts
+from vllm_advisor.types.rope import RopeFacts
 from vllm_advisor.types.runner import Head
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.types.model import ROPE_TABLE, ModelFacts, RopeFacts, WeightFacts
+from vllm_advisor.types.model import ModelFacts, WeightFacts
+from vllm_advisor.types.rope import ROPE_TABLE, RopeFacts
 
 ROPE_KEYS = ("rope_parameters", "rope_scaling")
 

@@ -194,8 +194,9 @@ def _part_tensors(
     """Bytes of the weights of one part on one rank, and of their scales."""
     if part.after_loading and not ranks.loaded:
         return 0, 0
-    if part.shard is Shard.EXPERT_MAP and not ranks.expert_parallel:
-        return 0, 0
+    if part.shard is Shard.EXPERT_MAP:
+        experts = part.params + ranks.redundant_experts if ranks.expert_parallel else 0
+        return experts * (part.dtype_bytes or model.dtype_bytes), 0
     share, matrices, other = part.split_size, part.matrices, 1
     if part.matrices and part.split_size:
         other = part.params // (part.matrices * part.split_size)
@@ -228,9 +229,7 @@ def _part_tensors(
     if quantization is None or not part.linear or kept:
         size = part.dtype_bytes or model.dtype_bytes
         return params * (bias_bytes(ranks.capability, size) if converted else size), 0
-    weights, scales = _quantized_bytes(
-        quantization, params, matrices, share, other, experts=routed
-    )
+    weights, scales = _quantized_bytes(quantization, params, matrices, share, other, experts=routed)
     if converted:
         scales += kept_scales(ranks.capability, matrices // _OF_EXPERT, share, other)
     return weights, scales

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from vllm_advisor.types.rope import RopeFacts
 from vllm_advisor.types.runner import Convert, Runner
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.source import Assumption, Source
-
-
-ROPE_TABLE = "rope_table"  # the components that hold cosines and sines of positions
 
 
 def dtype_bytes(dtype: str) -> int:
@@ -185,31 +182,6 @@ class QuantizationFacts:
     unquantized: tuple[WeightKind, ...] = ()
     kv_cache_dtype: str | None = None  # declared by the checkpoint
     weight_block: tuple[int, int] | None = None  # block-scaled weights: every shard is a multiple
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RopeFacts:
-    """Position encoding: ``rope_parameters`` (or the older ``rope_scaling``) of the config."""
-
-    rope_type: str = "default"
-    factor: float = 1.0
-    original_max_position_embeddings: int | None = None
-    theta: float | None = None
-
-    def table_rows(self, longest: int) -> int:
-        """Positions of the table of cosines and sines, for ``max_position_embeddings``.
-
-        Source: vllm/model_executor/layers/rotary_embedding/__init__.py#get_rope and the classes
-        it builds.
-        """
-        original = self.original_max_position_embeddings or longest
-        if self.rope_type in ("yarn", "deepseek_yarn", "deepseek_llama_scaling"):
-            return math.ceil(original * self.factor)
-        if self.rope_type == "linear":
-            return math.ceil(longest * self.factor)
-        if self.rope_type in ("longrope", "su"):  # the short one before the long one
-            return original + longest
-        return longest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,10 @@ def test_an_eagle3_head_with_a_vocabulary_of_its_own(head: Any) -> None:
     layer = (4096 + 2 * 1024) * 2 * 4096 + 4096 * 4096 + 3 * 14336 * 4096
     norms, fusion, table = 4 * 4096, 4096 * 3 * 4096, 32000 * 4096
     token_ids = 32000 * 8
-    assert draft_weight_bytes(report.settings, loaded=False) == 2 * (layer + norms + fusion + table) + token_ids
+    assert (
+        draft_weight_bytes(report.settings, loaded=False)
+        == 2 * (layer + norms + fusion + table) + token_ids
+    )
 
 
 def test_a_drafts_name_says_its_method(head: Any) -> None:
