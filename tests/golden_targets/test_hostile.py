@@ -117,7 +117,7 @@ def args_of(found: list[Any]) -> list[list[str]]:
 
 @pytest.mark.parametrize("target", ["kubernetes", "leaderworkerset"])
 @given(model=TEXT, names=st.lists(TEXT, min_size=2, max_size=4))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_text_changes_words_and_nothing_else(target: str, model: str, names: list[str]) -> None:
     if model.startswith(("/", "./", "../", "~")):
         model = "x" + model

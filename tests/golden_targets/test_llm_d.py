@@ -374,7 +374,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 @given(served=st.lists(HOSTILE, min_size=1, max_size=3), template=HOSTILE, model=HOSTILE,
        plan_name=HOSTILE, class_name=HOSTILE)  # fmt: skip
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_hostile_values_change_nothing_else(
     served: list[str], template: str, model: str, plan_name: str, class_name: str
 ) -> None:
