@@ -253,7 +253,7 @@ words = st.lists(
 
 
 @given(words)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_text_changes_the_words_of_a_command(texts: tuple[str, ...]) -> None:
     made = report("contract-review")
     plan = changed(made, f"org/{texts[0]}", texts)
@@ -264,7 +264,7 @@ def test_no_text_changes_the_words_of_a_command(texts: tuple[str, ...]) -> None:
 
 
 @given(words)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_no_text_changes_what_is_mounted(texts: tuple[str, ...]) -> None:
     made, folder = report("contract-review"), f"/srv/{texts[0]}"
     (project,) = projects(changed(made, folder, texts), made)

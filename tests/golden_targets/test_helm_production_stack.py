@@ -336,7 +336,6 @@ HOSTILE = st.text(
 
 
 @settings(
-    deadline=None,
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -7,14 +7,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 from golden_plans import report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges.kubectl import read_by_kubectl, yaml_problems
 from judges.kubelet import expanded_words
 from other_plans import with_instances
-from read_back import LOADER
+from read_back import documents
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.errors import InputError
@@ -84,17 +83,17 @@ def with_text(model: str, names: list[str]) -> PlanReport:
     return dataclasses.replace(made, plan=with_instances(made.plan, *instances))
 
 
-def documents(made: PlanReport, target: str) -> list[Any]:
+def written(made: PlanReport, target: str) -> list[Any]:
     return [
         document
         for artifact in TARGETS[target](made.plan, made.engine)
-        for document in yaml.load_all(artifact.text, Loader=LOADER)
+        for document in documents(artifact.text)
     ]
 
 
 @cache
 def plain(target: str) -> list[Any]:
-    return documents(with_text("org/model", ["name", "other"]), target)
+    return written(with_text("org/model", ["name", "other"]), target)
 
 
 def without_args(document: Any) -> Any:
@@ -118,11 +117,11 @@ def args_of(found: list[Any]) -> list[list[str]]:
 
 @pytest.mark.parametrize("target", ["kubernetes", "leaderworkerset"])
 @given(model=TEXT, names=st.lists(TEXT, min_size=2, max_size=4))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_text_changes_words_and_nothing_else(target: str, model: str, names: list[str]) -> None:
     if model.startswith(("/", "./", "../", "~")):
         model = "x" + model
-    found = documents(with_text(model, names), target)
+    found = written(with_text(model, names), target)
     assert without_args(found) == without_args(plain(target))
     started = args_of(found)
     assert len(started) == 2

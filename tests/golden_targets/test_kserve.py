@@ -234,7 +234,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
 @given(words=st.lists(HOSTILE, min_size=1, max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_word_arrives_as_it_was(words: list[str]) -> None:
     service = {
         "metadata": {"name": "x"},
@@ -250,7 +250,7 @@ def test_any_word_arrives_as_it_was(words: list[str]) -> None:
 
 # Dashes come first in none of them: such a name is refused before it gets here.
 @given(served=st.lists(HOSTILE, min_size=1, max_size=3), template=HOSTILE, override=HOSTILE)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_hostile_values_change_nothing_else(
     served: list[str], template: str, override: str
 ) -> None:

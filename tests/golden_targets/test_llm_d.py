@@ -30,7 +30,7 @@ from judges.llm_d import (
 )
 from judges.schemas import schema_problems
 from other_plans import args_of, with_args, with_instances
-from read_back import KEPT, LOADER, assert_as_kept, engine_args, replicas_of
+from read_back import KEPT, assert_as_kept, documents, engine_args, replicas_of
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.api.writing import write_artifacts
@@ -74,8 +74,7 @@ def split(written: dict[str, str]) -> tuple[list[dict[str, Any]], dict[str, Any]
         document
         for file, text in written.items()
         if file not in ("kustomization.yaml", "router-values.yaml")
-        for document in yaml.load_all(text, Loader=LOADER)
-        if document
+        for document in documents(text)
     ]
     return found, yaml.safe_load(written["router-values.yaml"])
 
@@ -375,7 +374,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 @given(served=st.lists(HOSTILE, min_size=1, max_size=3), template=HOSTILE, model=HOSTILE,
        plan_name=HOSTILE, class_name=HOSTILE)  # fmt: skip
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_hostile_values_change_nothing_else(
     served: list[str], template: str, model: str, plan_name: str, class_name: str
 ) -> None:

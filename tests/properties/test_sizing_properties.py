@@ -84,7 +84,7 @@ def test_most_bundled_models_are_modelled() -> None:
 
 
 @given(MODELS, LENGTHS, LENGTHS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_more_context_never_needs_less(name: str, first: int, second: int) -> None:
     short, long = sorted((first, second))
     cache = layout(name, long)
@@ -92,7 +92,7 @@ def test_more_context_never_needs_less(name: str, first: int, second: int) -> No
 
 
 @given(PLAIN, LENGTHS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_an_fp8_cache_is_half_of_a_16_bit_one(name: str, length: int) -> None:
     full, half = layout(name, length), layout(name, length, cache_dtype="fp8")
     assert half.block_bytes * 2 == full.block_bytes
@@ -100,7 +100,7 @@ def test_an_fp8_cache_is_half_of_a_16_bit_one(name: str, length: int) -> None:
 
 
 @given(MODELS, LENGTHS, st.integers(0, 200), st.integers(0, 50))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_more_memory_never_holds_less(name: str, length: int, gib: int, more: int) -> None:
     cache = layout(name, length)
     small, big = cache.capacity(gib * GIB), cache.capacity((gib + more) * GIB)
@@ -111,7 +111,7 @@ def test_more_memory_never_holds_less(name: str, length: int, gib: int, more: in
 
 
 @given(MODELS, LENGTHS, st.integers(1, 200))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_estimated_length_is_the_longest_that_starts(name: str, length: int, gib: int) -> None:
     cache = layout(name, length)
     longest = cache.longest(gib * GIB, length)
@@ -123,7 +123,7 @@ def test_the_estimated_length_is_the_longest_that_starts(name: str, length: int,
 
 
 @given(MODELS, LENGTHS, st.sampled_from((1, 2, 4, 8)), st.sampled_from((1, 2)))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_more_ranks_never_hold_less_each(name: str, length: int, tp: int, pp: int) -> None:
     one = layout(name, length)
     try:
@@ -149,7 +149,7 @@ def test_stages_hold_every_layer_once(layers: int, stages: int) -> None:
     st.integers(1, 512),
     st.floats(0.3, 1.0),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_budget_sums(model: str, gpu: str, sequences: int, utilization: float) -> None:
     report = size(
         model,

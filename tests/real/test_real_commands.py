@@ -172,9 +172,7 @@ def test_any_command_is_judged_as_vllm_judges_it(
     own = ("config", "lora_modules", "log_config_file")
     flags = [flag for dest, flag in engine.flags.items() if dest not in own]
 
-    @settings(
-        max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=400, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.lists(_words(flags), min_size=1, max_size=3))
     def judge(parts: list[list[str]]) -> None:
         argv = ["serve", "org/model", *(word for part in parts for word in part)]

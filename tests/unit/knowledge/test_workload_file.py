@@ -270,13 +270,13 @@ def _mutated():
     return st.dictionaries(st.sampled_from(keys), section, max_size=11)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(_mutated())
 def test_no_data_raises_anything_but_an_advisor_error(data):
     _reads_or_explains(yaml.safe_dump(data))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=60), st.integers(0, len(GOOD)), st.integers(0, 30))
 def test_no_text_raises_anything_but_an_advisor_error(text, at, cut):
     _reads_or_explains(text)

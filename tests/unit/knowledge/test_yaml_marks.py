@@ -131,7 +131,7 @@ def test_depth_is_bounded_before_anything_is_built():
             load_marked(deep, "f")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.text(alphabet=st.characters(codec=None), max_size=80)
     | st.text("ab:-[]{},&*!|>'\"\n\t #?%@0_.", max_size=60)
@@ -161,7 +161,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.text(max_size=6), PLAIN, min_size=1, max_size=4))
 def test_plain_data_comes_back_and_every_part_has_a_place(data):
     text = yaml.safe_dump(data)

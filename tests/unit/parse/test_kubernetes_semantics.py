@@ -453,7 +453,7 @@ ALL = [*objects(BUNDLE), *objects(CUSTOM)]
 WAYS = nodes(ALL)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(way=st.sampled_from(WAYS), value=ANYTHING)
 def test_no_value_of_a_wrong_type_is_too_much(way: tuple[Any, ...], value: Any) -> None:
     found = copy.deepcopy(ALL)
@@ -466,7 +466,7 @@ def test_no_value_of_a_wrong_type_is_too_much(way: tuple[Any, ...], value: Any) 
         assert problem.message
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(order=st.permutations(range(len(objects()))), case=st.integers(0, 20))
 def test_the_order_of_objects_does_not_matter(order: list[int], case: int) -> None:
     found = broken("Deployment", f"{VLLM}.env.0.value", case)

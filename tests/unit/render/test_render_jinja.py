@@ -2,7 +2,7 @@ import shlex
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
@@ -23,7 +23,6 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
 )
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_a_comment_stays_a_comment(text):
     assert all(line.startswith("  #") for line in comment(text, 2).split("\n"))
@@ -44,13 +43,11 @@ def test_a_comment_shows_what_would_hide():
     assert comment("", 2) == "  #"
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_a_shell_word_is_one_word(text):
     assert shlex.split(shell_word(text)) == [text]
 
 
-@settings(deadline=None)
 @given(
     TEXT
     | st.integers()
@@ -76,7 +73,6 @@ def _inline(source):
     return [token for token in tokens if token.type == "inline"], tokens
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_markdown_text_is_only_text(text):
     shown = " ".join(visible(text).split())
@@ -104,7 +100,6 @@ def test_markdown_text_stays_readable():
     assert markdown("1. a|b_ <b>") == "1\\. a\\|b\\_ \\<b\\>"
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_a_code_span_shows_its_text(text):
     shown = visible(text).strip()
@@ -114,7 +109,6 @@ def test_a_code_span_shows_its_text(text):
         assert [(c.type, c.content) for c in children] == [("text", "x "), ("code_inline", shown)]
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_a_code_block_cannot_be_left(text):
     tokens = MarkdownIt("commonmark").parse(code_block(text, "bash") + "\n\nafter\n")

@@ -59,7 +59,7 @@ def test_the_plan_file_loads_back_to_the_dict_and_is_json(name):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(TEXT, TEXT)
 @example("\x85", "1e3")
 def test_any_text_survives_the_plan_file(one, two):

@@ -27,7 +27,6 @@ def test_a_bar_shares_its_cells_in_proportion():
     assert bar_cells([0, 0], 4) == [0, 0]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=6))
 def test_a_bar_has_its_width_and_hides_nothing(amounts):
     cells = bar_cells(amounts, 64)
@@ -73,7 +72,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.dictionaries(st.text("ab_", min_size=1), VALUES, max_size=3))
 @example({"a": "\x85"})
 def test_structured_reports_load_back_the_same(report):
