@@ -111,7 +111,6 @@ def attention_choice(
         cache_dtype = model.quantization.kv_cache_dtype
     if asked is not None and asked.lower() != "auto":
         return _asked(model, capability, gpu_name, cache_dtype, asked.upper())
-    table = _table()
     states = [s.state for s in model.cache_specs if s.state is not None]
     if states and len(states) == len(model.cache_specs):
         return AttentionChoice(
@@ -122,7 +121,14 @@ def attention_choice(
     traits = model_traits(model, text_only=text_only)
     heads = {s.head_size for s in model.cache_specs if s.state is None} or {model.head_dim}
     found = [
-        _of_a_layer(model, traits, head_size, capability, gpu_name, cache_dtype)
+        _of_a_layer(
+            model,
+            traits,
+            head_size=head_size,
+            capability=capability,
+            gpu_name=gpu_name,
+            cache_dtype=cache_dtype,
+        )
         for head_size in sorted(heads, reverse=True)
     ]
     # One block size for all: the largest that a layer's kernel asks for.
@@ -132,6 +138,7 @@ def attention_choice(
 def _of_a_layer(
     model: ModelFacts,
     traits: frozenset[str],
+    *,
     head_size: int,
     capability: int,
     gpu_name: str,
