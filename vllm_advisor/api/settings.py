@@ -11,13 +11,13 @@ from vllm_advisor.api.arguments import (
     fraction,
     integer,
     optional_integer,
-    tokens,
 )
 from vllm_advisor.api.cache_arguments import (
     check_cache_dtype,
     check_mamba_block_size,
     skip_layers,
 )
+from vllm_advisor.api.context_argument import context_length
 from vllm_advisor.api.expert_balancing import redundant_experts
 from vllm_advisor.api.kv_connectors import keeps_groups
 from vllm_advisor.api.offload_arguments import offload
@@ -28,7 +28,7 @@ from vllm_advisor.api.unmodelled import beside_the_figures, refuse_unmodelled, s
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.sizing.cache_dtype import resolved_dtype
-from vllm_advisor.sizing.context_length import default_max_model_len, derived_max_model_len
+from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.sizing.overrides import overridden_model
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator
@@ -36,7 +36,6 @@ from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, Confidence
 
-_AUTO = ("auto", "-1", -1)
 # Two names of one scheme, and those that leave all but experts in 16 bits
 # (vllm/config/quantization.py#_ONLINE_SHORTHANDS, vllm/model_executor/model_loader/
 # weight_utils.py).
@@ -82,7 +81,7 @@ def resolve_settings(
     defaults = usual_limits(engine, accelerator, args, notes)
     overrides = _overrides(args)
     seen = overridden_model(model, overrides)
-    length, auto = _length(seen, args, allow_long=allow_long)
+    length, auto = context_length(seen, args, allow_long=allow_long)
     batched, sequences = scheduler_limits(model, args, defaults, length)
     tensor_parallel = integer(args, "tensor_parallel_size", 1)
     drafting = resolve_drafting(model, engine, args, tensor_parallel)
@@ -157,39 +156,6 @@ def _overrides(args: dict[str, Any]) -> dict[str, Any]:
             fix="""one pair of single quotes around JSON: --hf-overrides '{"key": value}'""",
         )
     return overrides
-
-
-def _length(model: ModelFacts, args: dict[str, Any], *, allow_long: bool) -> tuple[int, bool]:
-    value = args.get("max_model_len")
-    derived = derived_max_model_len(model)
-    windows = [s.window for s in model.cache_specs if s.window]
-    if args.get("disable_sliding_window") and windows:
-        # Without its window a model reads no further than one.
-        derived = min(derived, *windows)
-        if value is None:
-            return derived, False
-    if value is None:
-        return default_max_model_len(model), False
-    if value in _AUTO:
-        if not model.num_attention_heads:
-            raise InfeasibleError(
-                "max_model_len must be a positive integer for a model without attention",
-                where="--max-model-len",
-                fix="--max-model-len 2048, or what the application needs",
-            )
-        return min(derived, default_max_model_len(model)), True
-    length = tokens(args, "max_model_len", 0)
-    if length < 1:
-        raise InputError(f"max_model_len {value} is no length", where="--max-model-len")
-    if length > derived and not allow_long:
-        raise InfeasibleError(
-            f"User-specified max_model_len ({length}) is greater than the derived max_model_len "
-            f"({derived}) of {model.model_id}.",
-            where="--max-model-len",
-            fix=f"--max-model-len {derived} or less, or YaRN where the model documents it, with "
-            "max_position_embeddings in --hf-overrides",
-        )
-    return length, False
 
 
 def _attention(

@@ -194,6 +194,7 @@ class Architecture:
     qk_norm: Literal["none", "head", "full", "full_split"] = "none"
     qk_norm_key: str | None = None  # the key that switches these norms on
     attention_sinks: bool = False
+    derived_head_dim: bool = False  # hidden size over heads, whatever head_dim says
     item_tokens: int = 0  # of the largest image or video, where images attend both ways
     prefix_lm: bool | str = False  # a key: images attend both ways where it says "vision"
     float16: bool = True  # False: vLLM refuses it for numerical instability

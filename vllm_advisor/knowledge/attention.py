@@ -11,7 +11,6 @@ from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.engine import AttentionChoice
 from vllm_advisor.types.model import ModelFacts, StateKind
 
-_COMPOSITE_HEADS = {256, 512}  # vllm/v1/attention/backends/triton_flash_attn.py
 _DEFAULT_BLOCK = 16
 _RECURRENT = {
     StateKind.MAMBA1: "MAMBA1_ATTN",
@@ -29,11 +28,21 @@ class _Rule:
     model: str | None = None
     cache: tuple[str, ...] | None = None
     capability: tuple[int, int]
+    head_sizes: tuple[int, ...] | None = None
+    head_size: tuple[int, int] | None = None
+    head_step: int = 1
     backend: str = ""
     block_size: int = 16
     sparse_format: int | None = None
     refuse: str = ""
     note: str = ""
+
+    def fits(self, head_size: int) -> bool:
+        """Its kernels take heads of this size."""
+        if self.head_sizes is not None:
+            return head_size in self.head_sizes
+        low, high = self.head_size or (0, head_size)
+        return low <= head_size <= high and head_size % self.head_step == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +71,6 @@ def _table() -> _File:
 
 def model_traits(model: ModelFacts, *, text_only: bool = False) -> frozenset[str]:
     """What of the model's layers decides its backend (see the data file)."""
-    heads = {s.head_size for s in model.cache_specs if s.state is None}
-    prefix_lm = model.prefix_lm and not text_only
-    composite = prefix_lm and bool(heads) and heads <= _COMPOSITE_HEADS
     traits = {
         "compressed": model.block_outermost,
         "sparse": any(s.sparse for s in model.cache_specs),
@@ -72,10 +78,8 @@ def model_traits(model: ModelFacts, *, text_only: bool = False) -> frozenset[str
         "indexed": not model.uses_mla and any(s.content_bytes for s in model.cache_specs),
         "encoder": model.bidirectional,
         "sinks": model.attention_sinks,
-        "prefix_lm": prefix_lm,
-        "prefix_lm_256": composite and max(heads) == 256,
-        "prefix_lm_512": composite and max(heads) == 512,
-        "head_512": max(heads, default=0) == 512 and not prefix_lm,
+        "prefix_lm": model.prefix_lm and not text_only,
+        "windowed": any(s.window for s in model.cache_specs),
     }
     return frozenset(name for name, holds in traits.items() if holds) or frozenset({"plain"})
 
@@ -107,7 +111,6 @@ def attention_choice(
         cache_dtype = model.quantization.kv_cache_dtype
     if asked is not None and asked.lower() != "auto":
         return _asked(model, capability, gpu_name, cache_dtype, asked.upper())
-    table = _table()
     states = [s.state for s in model.cache_specs if s.state is not None]
     if states and len(states) == len(model.cache_specs):
         return AttentionChoice(
@@ -116,12 +119,40 @@ def attention_choice(
             source="vllm:0.33.0:vllm/v1/attention/backends/registry.py#MambaAttentionBackendEnum",
         )
     traits = model_traits(model, text_only=text_only)
+    heads = {s.head_size for s in model.cache_specs if s.state is None} or {model.head_dim}
+    found = [
+        _of_a_layer(
+            model,
+            traits,
+            head_size=head_size,
+            capability=capability,
+            gpu_name=gpu_name,
+            cache_dtype=cache_dtype,
+        )
+        for head_size in sorted(heads, reverse=True)
+    ]
+    # One block size for all: the largest that a layer's kernel asks for.
+    return max(found, key=lambda choice: choice.block_size)
+
+
+def _of_a_layer(
+    model: ModelFacts,
+    traits: frozenset[str],
+    *,
+    head_size: int,
+    capability: int,
+    gpu_name: str,
+    cache_dtype: str,
+) -> AttentionChoice:
+    table = _table()
     for rule in table.rules:
         if rule.model is not None and rule.model not in traits:
             continue
         if not rule.capability[0] <= capability <= rule.capability[1]:
             continue
         if rule.cache is not None and cache_dtype not in rule.cache:
+            continue
+        if not rule.fits(head_size):
             continue
         if rule.refuse:
             elsewhere = (
@@ -140,8 +171,8 @@ def attention_choice(
             note=rule.note,
         )
     raise NotModelledError(
-        f"no attention backend is known for {model.architecture} with --kv-cache-dtype "
-        f"{cache_dtype} on {gpu_name}",
+        f"no attention backend is known for {model.architecture} (heads of {head_size}) with "
+        f"--kv-cache-dtype {cache_dtype} on {gpu_name}",
         where="--kv-cache-dtype",
         fix="--kv-cache-dtype auto",
     )

@@ -7,6 +7,7 @@ from typing import Any
 from vllm_advisor.errors import NotModelledError, UnknownFactError
 from vllm_advisor.knowledge.architectures import Architecture
 from vllm_advisor.knowledge.buffers import buffers, expert_maps, rope_facts
+from vllm_advisor.knowledge.config_types import check_types, takes_null
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
 from vllm_advisor.knowledge.mtp import mtp_facts
@@ -65,11 +66,15 @@ def model_facts(
 
     Raises:
         UnknownFactError: a key that every decoder needs is missing.
+        InfeasibleError: transformers refuses a value.
         NotModelledError: the architecture caches in a way that is not modelled.
     """
     name = str((config.get("architectures") or ["?"])[0])
     config = served_part(config)
     text, text_key = text_part(config)
+    for part in (config, text):
+        check_types(part)
+    window_needed = not takes_null(str(text.get("model_type")), "sliding_window")
     architecture, runner, convert = find_adapted(text_class(name, text), text)
     text = usual_keys(architecture, text)
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
@@ -167,6 +172,7 @@ def model_facts(
         num_labels=labels(config),
         stored_float32=_stored_dtype(config, text) == "float32",
         pipeline=architecture is None or architecture.pipeline,
+        window_needed=window_needed,
         encoder_tokens=int(text.get("max_source_positions") or 0)
         if architecture is not None and architecture.layers.pattern == "encoder_decoder"
         else 0,
@@ -205,7 +211,7 @@ def _modalities(config: dict[str, Any]) -> tuple[str, ...]:
 def _head_dim(architecture: Architecture | None, text: dict[str, Any]) -> int:
     if architecture is not None and architecture.layers.pattern == "mla":
         return int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
-    if text.get("head_dim"):
+    if text.get("head_dim") and not (architecture and architecture.derived_head_dim):
         return int(text["head_dim"])
     heads = int(text["num_attention_heads"])
     return int(text["hidden_size"]) // heads if heads else 0

@@ -62,7 +62,7 @@ class CacheLayout:
         """``draft`` are the layers of a draft model, behind those of the last pipeline stage."""
         self.settings = settings
         aligned = aligned_block_size(tuple(s for of in layers for s in of), settings)
-        self.block_size = primary_block_size(aligned, settings)
+        self.block_size = primary_block_size(aligned, layers, settings)
         caches = (*self._caches(layers), *self._draft_caches(draft, len(layers)))
         self.groups: tuple[Group, ...] = group_layers(caches, settings)
         *stages, last = stage_layers(len(layers), settings.pipeline_parallel_size)

@@ -64,10 +64,10 @@ def group_layers(caches: tuple[Cached, ...], settings: KVCacheSettings) -> tuple
         NotModelledError: vLLM itself has no way to unify these pages.
     """
     kept = list(caches)
-    if not settings.hybrid_manager:
-        kept = _without_hybrid_manager(kept)
     if not kept:
         return ()
+    if not settings.hybrid_manager:
+        kept = _without_hybrid_manager(kept)
     if _same_type(kept):
         return (Group(members=tuple(kept)),)
     sizes = {page.page_bytes for _, page in kept}

@@ -42,6 +42,7 @@ def check_parallelism(
             fix=f"a divisor of {model.num_attention_heads}",
         )
     if not model.uses_mla:
+        _check_heads(model)
         kv_heads_per_rank(model.num_key_value_heads, tp)
     if pipeline_parallel_size > model.num_hidden_layers:
         raise InfeasibleError(
@@ -125,6 +126,17 @@ def check_one_node(ranks: int, gpus: int, *, spread: bool) -> None:
             where="--tensor-parallel-size",
             fix="--nnodes with --node-rank and --master-addr, or "
             "--distributed-executor-backend ray",
+        )
+
+
+def _check_heads(model: ModelFacts) -> None:
+    """vllm/model_executor/layers/attention/attention.py#Attention.__init__."""
+    heads, kv_heads = model.num_attention_heads, model.num_key_value_heads
+    if kv_heads and heads % kv_heads:
+        raise InfeasibleError(
+            f"num_heads ({heads}) is not divisible by num_kv_heads ({kv_heads})",
+            where="config.json",
+            fix="check num_attention_heads and num_key_value_heads of config.json",
         )
 
 

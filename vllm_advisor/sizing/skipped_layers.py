@@ -21,15 +21,23 @@ _KERNEL_BLOCK = 16  # smallest that FlashAttention, FlashInfer and Triton take
 def stays_whole(index: int, spec: KVCacheSpec, layers: Layers, settings: KVCacheSettings) -> bool:
     """This layer keeps its cache in the model's dtype."""
     if is_turboquant(settings.cache_dtype):
-        hybrid = any(s.kind is MAMBA for of in layers for s in of)
-        return not hybrid and not FULL_PRECISION_EDGES <= index < len(layers) - FULL_PRECISION_EDGES
+        edge = min(FULL_PRECISION_EDGES, len(layers) // 2)
+        return not _recurs(layers) and not edge <= index < len(layers) - edge
     skipped = settings.skip_layers
     return str(index) in skipped or (spec.kind is SLIDING and WINDOWS in skipped)
 
 
-def primary_block_size(block_size: int, settings: KVCacheSettings) -> int:
-    """Tokens per block of quantized layers: it covers a kernel's smallest block in 16 bits."""
-    if not settings.skip_layers:
+def _recurs(layers: Layers) -> bool:
+    return any(spec.kind is MAMBA for of in layers for spec in of)
+
+
+def primary_block_size(block_size: int, layers: Layers, settings: KVCacheSettings) -> int:
+    """Tokens per block of quantized layers: it covers a kernel's smallest block in 16 bits.
+
+    vLLM reckons TurboQuant's pages at a byte an element there.
+    """
+    turbo = is_turboquant(settings.cache_dtype) and len(layers) > 1 and not _recurs(layers)
+    if not settings.skip_layers and not turbo:
         return block_size
     step = max(_KERNEL_BLOCK, block_size)
     return step * ceil_div(_KERNEL_BLOCK * settings.model_dtype_bytes, step)

@@ -242,6 +242,7 @@ class ModelFacts:
     num_labels: int = 2  # of a classifier; transformers' default is 2
     stored_float32: bool = False  # its publisher's dtype, which --dtype auto does not load
     pipeline: bool = True  # vLLM can spread its layers over stages
+    window_needed: bool = False  # its config class takes no null for the sliding window
     encoder_tokens: int = 0  # of an item that one batch has to hold (encoder-decoder models)
     needs_remote_code: bool = False
     serving: ServingFacts = field(default_factory=ServingFacts)
