@@ -9,6 +9,7 @@ EXIT_NO = 1  # the answer is no: no feasible plan, findings, drift
 EXIT_CANNOT_RUN = 2  # usage, bad file, bug
 EXIT_CANNOT_KNOW = 3  # hub unreachable, no NVML, unknown model
 EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141  # as a shell says of a program that SIGPIPE ended
 
 
 class AdvisorError(Exception):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from vllm_advisor.errors import InputError
-from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.parse.flag_values import ValueRefusedError, read_value
+from vllm_advisor.types.engine import EngineFacts, Flag
 from vllm_advisor.units import parse_bytes, parse_tokens
 
 
@@ -25,11 +27,49 @@ def check_names_and_choices(engine: EngineFacts, args: dict[str, Any]) -> None:
                 fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
             )
         flag = engine.flags[name]
+        if flag.kind == "bool" and isinstance(value, str):
+            raise InputError(f"{name} {value!r} is neither true nor false", where=flag.spellings[0])
         named = flag.kind == "str" and flag.choices and isinstance(value, str)
         if named and value not in flag.choices:
             raise InputError(
                 f"{name} {value!r} is none of {', '.join(flag.choices)}", where=flag.spellings[0]
             )
+
+
+def read_words(engine: EngineFacts, words: Sequence[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` words as engine arguments, each value read as vLLM's parser would.
+
+    Tokens and bytes stay text: sizing takes more spellings of them than vLLM does.
+
+    Raises:
+        InputError: a word has no ``=``, or a value is none of its argument's kind.
+    """
+    args: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise InputError(
+                f"{word!r} is no NAME=VALUE",
+                where="--set",
+                fix="--set kv_cache_dtype=fp8, with vLLM's own names",
+            )
+        name = name.lstrip("-").replace("-", "_")
+        flag = engine.flags.get(name)
+        args[name] = text if flag is None else _read_word(flag, text)
+    return args
+
+
+def _read_word(flag: Flag, text: str) -> Any:
+    if flag.kind == "bool":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if flag.kind not in ("int", "float", "json"):
+        return text
+    try:
+        if flag.nargs in ("*", "+"):
+            return [read_value(flag, part) for part in text.replace(",", " ").split()]
+        return read_value(flag, text)
+    except ValueRefusedError as refused:
+        raise InputError(refused.message, where=flag.spellings[0], fix=refused.fix) from None
 
 
 def integer(args: dict[str, Any], name: str, default: int) -> int:

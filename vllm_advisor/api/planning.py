@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vllm_advisor.api.explaining import explain
+from vllm_advisor.api.explaining import PLAN_FILE, explain, plan_text
 from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.writing import write_artifacts
@@ -37,6 +37,7 @@ class PlanReport:
 
     plan: Plan
     engine: EngineFacts
+    read_from: str | None = None  # text of the plan.yaml, where it was read from one
 
     @property
     def feasible(self) -> bool:
@@ -115,12 +116,14 @@ def read_report(
     Raises:
         InputError: the file is no plan.yaml of this version, or the environment is wrong.
     """
+    if text is None:
+        text = plan_text(plan_file)
     data = explain(plan_file, text=text)
     engine = load_engine(str(data.get("vllm_version")))
     read = read_plan(data, engine, file=str(plan_file))
     given = read.environment.given()
     surroundings = resolve_environment(given, environment_file, environment)
-    return PlanReport(plan=replace(read, environment=surroundings), engine=engine)
+    return PlanReport(plan=replace(read, environment=surroundings), engine=engine, read_from=text)
 
 
 def resolve_environment(
@@ -150,7 +153,11 @@ def write_plan(
     Raises:
         OutputError: the folder cannot be written, or holds other files of these names.
     """
-    return write_artifacts(report.artifacts(targets), Path(output_dir), overwrite=overwrite)
+    # Rendering for another environment writes that into the very plan.yaml that was read.
+    known = {PLAN_FILE: report.read_from} if report.read_from is not None else {}
+    return write_artifacts(
+        report.artifacts(targets), Path(output_dir), overwrite=overwrite, known=known
+    )
 
 
 def _read(workload: str | Path | Workload, text: str | None) -> Workload:

@@ -180,16 +180,16 @@ def _attention(
         text_only=bool(args.get("language_model_only")),
     )
     backend = choice.backend
-    block = args.get("block_size")
+    block = optional_integer(args, "block_size")
     if block is None:
         return backend, choice.block_size, choice.sparse_format
-    if int(block) % 16:
+    if block % 16:
         raise InfeasibleError(
             f"block_size {block} is not supported by any attention backend",
             where="--block-size",
             fix="a multiple of 16",
         )
-    if int(block) % choice.block_size:
+    if block % choice.block_size:
         notes.append(
             Assumption(
                 id="block-size",
@@ -198,7 +198,7 @@ def _attention(
                 lowers_to=Confidence.LOW,
             )
         )
-    return backend, int(block), choice.sparse_format
+    return backend, block, choice.sparse_format
 
 
 def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:

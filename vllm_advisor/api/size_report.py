@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from vllm_advisor.api.arguments import read_words
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.sizing import size
+from vllm_advisor.knowledge.engines import load_engine
 
 
 def size_report(
@@ -16,6 +19,7 @@ def size_report(
     gpu_count: int,
     vllm_version: str | None,
     engine_args: dict[str, Any],
+    words: Sequence[str] = (),
     training: tuple[int, int] | None = None,
     retention: bool = False,
     attention_cost: bool = False,
@@ -28,10 +32,12 @@ def size_report(
         gpu_count: GPUs of one node.
         vllm_version: vLLM version.
         engine_args: vLLM's dest names.
+        words: more of them, as ``NAME=VALUE``; they win.
         training: (batch size, sequence length) to add full training by component.
         retention: add what each retention policy keeps of a prompt of max_model_len.
         attention_cost: add prefill cost at max_model_len against 4K.
     """
+    engine_args = {**engine_args, **read_words(load_engine(vllm_version), words)}
     report = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
     data = report.to_dict()
     if training is None and not retention and not attention_cost:

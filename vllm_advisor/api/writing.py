@@ -6,7 +6,9 @@ import difflib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from vllm_advisor.errors import OutputError
 from vllm_advisor.types.plan import Artifact
@@ -40,17 +42,27 @@ def as_one_text(artifacts: tuple[Artifact, ...]) -> str:
 
 
 def write_artifacts(
-    artifacts: tuple[Artifact, ...], folder: Path, *, overwrite: bool
+    artifacts: tuple[Artifact, ...],
+    folder: Path,
+    *,
+    overwrite: bool,
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """Write every artifact, or none.
 
     Everything is first written beside the folder; only then is it moved into place.
 
+    Args:
+        artifacts: the files.
+        folder: where they go; made if it is not there.
+        overwrite: replace files of other content.
+        known: content that may be replaced all the same, by path.
+
     Raises:
         OutputError: the folder is a file, cannot be written, or holds differing files.
     """
     try:
-        _refuse_differing(artifacts, folder, overwrite=overwrite)
+        _refuse_differing(artifacts, folder, known, overwrite=overwrite)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
             staged = Path(made) / "new"
@@ -70,12 +82,18 @@ def write_artifacts(
     return tuple(a.path for a in artifacts)
 
 
-def _refuse_differing(artifacts: tuple[Artifact, ...], folder: Path, *, overwrite: bool) -> None:
+def _refuse_differing(
+    artifacts: tuple[Artifact, ...], folder: Path, known: Mapping[str, str], *, overwrite: bool
+) -> None:
     if folder.exists() and not folder.is_dir():
         raise OutputError("this is a file", where=str(folder), fix="name a folder")
     if overwrite:
         return
-    differing = [a.path for a in artifacts if _content(folder / a.path) not in (None, a.text)]
+    differing = [
+        a.path
+        for a in artifacts
+        if _content(folder / a.path) not in (None, a.text, known.get(a.path))
+    ]
     if differing:
         raise OutputError(
             f"{', '.join(differing)} already there, with other content",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -10,12 +11,24 @@ from typing import Annotated, Any
 import typer
 
 from vllm_advisor.cli.plain_values import PlainCommand, PlainGroup
-from vllm_advisor.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdvisorError
+from vllm_advisor.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, EXIT_READER_GONE, AdvisorError
 from vllm_advisor.version import __version__
+
+
+class _Group(PlainGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a reader that goes (head, less) ends it as it ends any Unix tool."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # What is still buffered has nowhere to go, and must not be an error at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(EXIT_READER_GONE) from None
+
 
 app = typer.Typer(
     name="vllm-advisor",
-    cls=PlainGroup,
+    cls=_Group,
     help="Plans, explains and checks vLLM deployments: memory, KV cache, flags, replicas, routing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -74,9 +87,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:  # the reader (head, less) has gone: not our failure
-        sys.stderr.close()
-        sys.exit(EXIT_CANNOT_RUN)
     except Exception as error:
         if verbose:
             raise

@@ -11,7 +11,8 @@ from vllm_advisor.cli.output import read_stdin
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(explain)
+    # A flag of vLLM's is what is asked about, not an option of ours.
+    app.command(context_settings={"ignore_unknown_options": True})(explain)
 
 
 def explain(
@@ -28,6 +29,8 @@ def explain(
       vllm-advisor explain deploy/plan.yaml
 
       vllm-advisor explain deploy/plan.yaml long-docs.kv-cache-dtype
+
+      vllm-advisor explain deploy --max-model-len
     """
     from vllm_advisor import api
     from vllm_advisor.report.explain import print_explanation

@@ -46,5 +46,9 @@ def init(
             "the file is already there", where=str(output), fix="name another file"
         ) from None
     except OSError as error:
-        raise OutputError(f"cannot write: {error.strerror}", where=str(output)) from None
+        raise OutputError(
+            f"cannot write: {error.strerror}",
+            where=str(output),
+            fix="name a file in a folder that exists and can be written",
+        ) from None
     say(f"wrote {output}; now: vllm-advisor plan {output}")

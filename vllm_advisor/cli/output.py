@@ -50,18 +50,3 @@ def read_stdin(what: str) -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError:
         raise InputError("standard input is not UTF-8", where="-") from None
-
-
-def engine_args(words: list[str]) -> dict[str, Any]:
-    """``name=value`` words (or vLLM's own flags after ``--``) as engine arguments."""
-    out: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(
-                f"{word!r} is no NAME=VALUE",
-                where=word,
-                fix="--set kv_cache_dtype=fp8, with vLLM's own names",
-            )
-        out[name.lstrip("-").replace("-", "_")] = value
-    return out

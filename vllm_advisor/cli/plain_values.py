@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
 
@@ -57,4 +58,8 @@ class _PlainValue:
         elif isinstance(kind, type) and issubclass(kind, Enum) and value in set(kind):
             return kind(value)
         param._runtime_param = None  # noqa: SLF001
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+        try:
+            return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+        except BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's own words
+            raise

@@ -14,6 +14,7 @@ class SchemaName(StrEnum):
     """Files that have a schema."""
 
     WORKLOAD = "workload"
+    ENVIRONMENT = "environment"
 
 
 def register(app: typer.Typer) -> None:
@@ -29,8 +30,13 @@ def schema(
     Examples:
 
       vllm-advisor schema workload > workload.schema.json
+
+      vllm-advisor schema environment > environment.schema.json
     """
+    from vllm_advisor.knowledge.environment_file import EnvironmentKeys
     from vllm_advisor.knowledge.workloads import workload_json_schema
 
-    del name
-    sys.stdout.write(json.dumps(workload_json_schema(), indent=2) + "\n")
+    made = workload_json_schema()
+    if name is SchemaName.ENVIRONMENT:
+        made = {"$schema": made["$schema"], **EnvironmentKeys.model_json_schema()}
+    sys.stdout.write(json.dumps(made, indent=2) + "\n")

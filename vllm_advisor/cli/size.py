@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vllm_advisor.cli.output import DataFormat, engine_args, print_data
+from vllm_advisor.cli.output import DataFormat, print_data
 from vllm_advisor.errors import EXIT_NO
 
 
@@ -95,7 +95,8 @@ def size(
         gpu=gpu,
         gpu_count=gpu_count,
         vllm_version=vllm_version,
-        engine_args={**args, **engine_args(set_args or [])},
+        engine_args=args,
+        words=tuple(set_args or ()),
         training=(batch_size, sequence_length) if training else None,
         retention=retention,
         attention_cost=attention_cost,

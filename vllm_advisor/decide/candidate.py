@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vllm_advisor.decide.reasons import instead_of
 from vllm_advisor.decide.scheduling import Chunk
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
@@ -119,7 +120,7 @@ def lost_to(best: Candidate, other: Candidate) -> str:
     if other.fails:
         return other.fails
     if other.gpus > best.gpus:
-        return f"{other.gpus} GPUs instead of {best.gpus}"
+        return instead_of(other.gpus, best.gpus)
     if len(other.steps) > len(best.steps):
         return "no cheaper, and it gives up more precision"
     if (best.kind, other.kind) == (Kind.CONTEXT, Kind.DATA):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vllm_advisor.decide.candidate import Candidate
-from vllm_advisor.decide.reasons import Scope, formula, user, vllm
+from vllm_advisor.decide.reasons import Scope, formula, instead_of, user, vllm
 from vllm_advisor.decide.search import Search
 from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.types.decision import Decision, Rejected
@@ -139,7 +139,7 @@ def _without(search: Search, chosen: Candidate, step: str) -> tuple[Rejected, ..
     if not same:
         return ()
     best = same[0]
-    why = best.fails or f"{best.gpus} GPUs instead of {chosen.gpus}"
+    why = best.fails or instead_of(best.gpus, chosen.gpus)
     return (Rejected(option=best.label, why=why),)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vllm_advisor.decide.candidate import Candidate, Setting, lost_to, one_of_each
 from vllm_advisor.decide.layout import Demands, Slot, split, unified
+from vllm_advisor.decide.reasons import instead_of
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.types.plan import Alternative
 
@@ -100,11 +101,11 @@ def _of_option(option: Option, chosen: Option | None, price: float | None) -> Al
     if not why and chosen is not None:
         if option.gpus < chosen.gpus:
             why = (
-                f"{option.gpus} GPUs instead of {chosen.gpus}, but every step of a long prompt "
+                f"{instead_of(option.gpus, chosen.gpus)}, but every step of a long prompt "
                 "would delay the short requests somebody waits for"
             )
         else:
-            why = f"{option.gpus} GPUs instead of {chosen.gpus}"
+            why = instead_of(option.gpus, chosen.gpus)
     return Alternative(
         name=option.name,
         subject="deployment",

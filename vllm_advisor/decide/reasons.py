@@ -24,6 +24,16 @@ def vllm(place: str) -> Source:
     return Source(SourceKind.VLLM, place)
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 replica``, ``2 replicas``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def instead_of(gpus: int, taken: int) -> str:
+    """``2 GPUs instead of 1``."""
+    return f"{counted(gpus, 'GPU')} instead of {taken}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """Whose decisions these are: an instance's name, or ``plan``."""

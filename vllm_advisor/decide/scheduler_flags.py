@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vllm_advisor.decide.candidate import Candidate, Kind
 from vllm_advisor.decide.prefix_caching import prefix_caching_flags
-from vllm_advisor.decide.reasons import Scope, formula, vllm
+from vllm_advisor.decide.reasons import Scope, counted, formula, vllm
 from vllm_advisor.decide.search import Search
 from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.source import Source, SourceKind
@@ -20,7 +20,7 @@ def scheduler_flags(
         scope.decide(
             "max_num_seqs",
             settings.max_num_seqs,
-            f"{total} requests at once over {chosen.replicas} replica(s)"
+            f"{total} requests at once over {counted(chosen.replicas, 'replica')}"
             + (f" of {settings.data_parallel_size} engines" if chosen.kind is Kind.DATA else "")
             + ", a quarter more, in eights; the profile run pays activation memory for every "
             "sequence",

@@ -11,6 +11,7 @@ from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.names import dns_label
 from vllm_advisor.render.placement import Replica, place_replicas
 from vllm_advisor.render.pod import (
+    ENGINE_READY_SECONDS,
     EXIT_SECONDS,
     HOME,
     expanded,
@@ -68,12 +69,13 @@ def _file_view(
     disk = max(
         int(resources_of(plan, instance).claim.value) for instance in plan.deployment.instances
     )
+    gpus = 1 + max(int(d) for view in instances for s in view["services"] for d in s["devices"])
     which = f", node {node + 1} of {nodes}" if nodes > 1 else ""
     return {
         "header": f"Plan {plan.name}{which}, for vLLM {plan.vllm_version}; written by vllm-advisor "
         f"{__version__}. PLAN.md has the whole reasoning.",
         "needs": "Docker Compose 2.3.3 or later, the NVIDIA Container Toolkit, "
-        f"{plan.node.gpu_count} x {plan.node.accelerator.name}"
+        f"{gpus} x {plan.node.accelerator.name}"
         + (f", and {format_bytes(disk)} of disk for downloads" if downloads else ""),
         "project": dns_label(plan.name),
         "pull_secrets": bool(place.image_pull_secrets),
@@ -128,7 +130,7 @@ def _instance_view(
     return {
         "title": f"Instance {instance.name} ({instance.role})"
         + (f", serves {', '.join(instance.classes)}" if instance.classes else "")
-        + f": {instance.replicas} x {instance.gpus} GPUs.",
+        + f": {instance.replicas} x {instance.gpus} GPU{'s' if instance.gpus > 1 else ''}.",
         "host_needs": f"Each takes {needs.cpu.value} cores ({figure_because(needs.cpu)}) and "
         f"{format_bytes(int(needs.memory_limit.value))} of memory "
         f"({figure_because(needs.memory_limit)}). "
@@ -150,6 +152,7 @@ def _instance_view(
         "health_url": f"http://{_ANY_ADDRESS if spanning else '127.0.0.1'}:{port}/health",
         "startup_because": figure_because(needs.startup),
         "startup_seconds": str(startup),
+        "waits_longer": startup > ENGINE_READY_SECONDS,
         "start_period": f"{startup}s",
         "shutdown_because": f"--shutdown-timeout {shutdown} s, and time to exit.",
         "stop_grace_period": f"{shutdown + EXIT_SECONDS}s",

@@ -20,6 +20,7 @@ from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.kustomization import kustomization
 from vllm_advisor.render.names import metadata_of, object_name
 from vllm_advisor.render.pod import (
+    ENGINE_READY_SECONDS,
     expanded,
     is_path,
     nodes_per_replica,
@@ -123,6 +124,7 @@ def instance_view(plan: Plan, instance: Instance, engine: EngineFacts) -> dict[s
         "args": _args(args, engine),
         "ignore_patterns": json_arg(_IGNORED),
         "startup_seconds": startup,
+        "waits_longer": startup > ENGINE_READY_SECONDS,
         "startup_failures": ceil_div(startup, pod["probe_seconds"]),
         "preset_seconds": PRESET_STARTUP_SECONDS,
     }

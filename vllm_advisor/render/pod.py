@@ -16,6 +16,7 @@ from vllm_advisor.types.sizing import Figure
 from vllm_advisor.units import GIB, ceil_div
 
 HOME = "/home/vllm"
+ENGINE_READY_SECONDS = 600  # default of VLLM_ENGINE_READY_TIMEOUT_S (vllm/envs.py)
 PRE_STOP_SECONDS = 15  # until endpoints and routers have forgotten the pod
 EXIT_SECONDS = 15  # after the last request
 _PROBE_SECONDS = 10
@@ -149,6 +150,7 @@ def pod_view(
         "local_model": is_path(model),
         "cache": "none" if is_path(model) else place.model_cache.value,
         "startup_seconds": startup,
+        "waits_longer": startup > ENGINE_READY_SECONDS,
         "probe_seconds": _PROBE_SECONDS,
         "startup_failures": ceil_div(startup, _PROBE_SECONDS),
         "progress_deadline": startup + _ROLLOUT_SECONDS,

@@ -33,6 +33,8 @@ def scaling_view(
         else _own_pods(plan, instance)
     )
     chosen = f'model_name="{_promql(model)}",{own}'
+    if place.namespace and not metric_labels:  # another one may hold the same plan
+        chosen += f',namespace="{place.namespace}"'
     return {
         "autoscaler": place.autoscaler.value if on else "none",
         "max_replicas": max(most, instance.replicas) if on else instance.replicas,

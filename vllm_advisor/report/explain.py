@@ -26,6 +26,8 @@ def print_explanation(plan: Mapping[str, Any], asked: str | None = None) -> None
     facts = _Facts.of(plan)
     page = Page()
     if asked is None:
+        for reason in plan.get("infeasible_because") or ():
+            page.text("no feasible plan: ", reason)
         for decision in facts.decisions.values():
             flag = f"  ({decision['flag']})" if decision["flag"] else ""
             page.verbatim((decision["id"], "bold"), f" = {setting(decision['value'])}{flag}")

@@ -28,13 +28,15 @@ def print_memory(page: Page, memory: Mapping[str, int]) -> None:
         memory: bytes of one GPU, as reports have them under ``memory``.
     """
     spent = {**memory, "unrequested": memory["total"] - memory["requested"]}
-    cells = bar_cells([max(0, spent[key]) for key, *_ in _PARTS], BAR_CELLS)
+    before, after = "  [", f"]  {size(memory['total'])} per GPU"
+    width = min(BAR_CELLS, max(len(_PARTS), page.width - len(before + after)))
+    cells = bar_cells([max(0, spent[key]) for key, *_ in _PARTS], width)
     bar = [
         (letter * count, style)
         for (_, letter, _, style), count in zip(_PARTS, cells, strict=True)
         if count
     ]
-    page.verbatim("  [", *bar, f"]  {size(memory['total'])} per GPU")
+    page.verbatim(before, *bar, after)
     legend: list[str | tuple[str, str]] = []
     for key, letter, name, style in _PARTS:
         if spent[key]:

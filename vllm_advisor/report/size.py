@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from vllm_advisor.report.console import Page
 from vllm_advisor.report.memory import print_kv_cache, print_memory
-from vllm_advisor.report.values import number, print_rows, setting, size
+from vllm_advisor.report.values import cell, number, print_rows, setting, size
 
 _VERDICTS = {
     "fits": ("fits", "bold green"),
     "no_headroom": ("starts, but without headroom", "bold yellow"),
     "refused": ("does not start", "bold red"),
 }
-_EXTRA = (
-    ("training", "Training"),
-    ("retention", "What stays in the KV cache"),
-    ("attention_cost", "Cost of attention"),
-)
 
 
 def print_size(report: Mapping[str, Any]) -> None:
@@ -43,10 +39,11 @@ def print_size(report: Mapping[str, Any]) -> None:
     print_kv_cache(page, report)
     _print_cache(page, report)
     _print_changes(page, report["changes"])
-    for key, title in _EXTRA:
-        if report.get(key):
-            page.heading(title)
-            print_rows(page, report[key])
+    _print_training(page, report.get("training") or ())
+    _print_retention(page, report.get("retention") or ())
+    if report.get("attention_cost"):
+        page.heading("Cost of attention")
+        print_rows(page, report["attention_cost"])
     _print_assumptions(page, report["assumptions"])
 
 
@@ -83,6 +80,29 @@ def _print_cache(page: Page, report: Mapping[str, Any]) -> None:
     if cache["groups"]:
         page.heading("KV cache groups")
         print_rows(page, cache["groups"])
+
+
+def _print_training(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:
+    """One table for each convention, whose name is too long for a column."""
+    for convention, its_rows in groupby(rows, lambda row: str(row["convention"])):
+        page.heading(f"Training, {convention}")
+        print_rows(page, [_only(row, "component", "bytes", "formula") for row in its_rows])
+
+
+def _print_retention(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What is kept as a table; how vLLM does it, and what comes near, as sentences below."""
+    if not rows:
+        return
+    page.heading("What stays in the KV cache")
+    needles = [key for key in rows[0] if key.startswith("needle")]
+    print_rows(page, [_only(row, "policy", "kept_tokens", "bytes", *needles) for row in rows])
+    for row in rows:
+        nearest = f"; nearest: {cell(row['nearest'])}" if row["nearest"] else ""
+        page.text(f"{row['policy']}: {row['vllm']}{nearest}", indent=2, bullet="- ")
+
+
+def _only(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: row[key] for key in keys}
 
 
 def _print_changes(page: Page, changes: Sequence[Mapping[str, Any]]) -> None:

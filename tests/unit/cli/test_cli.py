@@ -243,6 +243,10 @@ def test_schema_is_json(workload: Path) -> None:
 
     schema = json.loads(run("schema", "workload").stdout)
     jsonschema.validate(yaml.safe_load(workload.read_text()), schema)
+    place = json.loads(run("schema", "environment").stdout)
+    jsonschema.validate({"namespace": "llm", "tolerations": []}, place)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"namspace": "llm"}, place)
 
 
 @pytest.mark.parametrize("kind", ["gpus", "models", "workloads", "engines"])
@@ -270,5 +274,55 @@ def test_a_closed_pipe_is_no_traceback(workload: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
     )
-    assert "Traceback" not in done.stderr
+    assert done.stderr == ""
     assert done.stdout.startswith("workload: 1 instance")
+
+
+def test_a_closed_pipe_is_not_an_answer_of_no(workload: Path) -> None:
+    command = f"{sys.executable} -m vllm_advisor plan {workload} -f json | true; exit ${{PIPESTATUS[0]}}"
+    assert subprocess.run(["bash", "-c", command], timeout=60, check=False).returncode == 141
+
+
+def test_render_for_another_place_into_its_own_folder(workload: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deploy"
+    assert run("plan", str(workload), "--output-dir", str(out)).returncode == 0
+    again = ["render", str(out), "-t", "kubernetes", "--output-dir", str(out)]
+    assert run(*again, "--set", "namespace=llm").returncode == 0
+    assert yaml.safe_load((out / "plan.yaml").read_text())["environment"] == {"namespace": "llm"}
+    assert run(*again, "--check").returncode == 0
+    other = run(*again, "--set", "namespace=other")  # manifests are there, for llm
+    assert other.returncode == 2
+    assert "kubernetes/" in other.stderr
+    assert "plan.yaml" not in other.stderr
+
+
+def test_explain_takes_a_flag_as_it_is_written(workload: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deploy"
+    run("plan", str(workload), "--output-dir", str(out))
+    done = run("explain", str(out), "--max-model-len")
+    assert done.returncode == 0
+    assert done.stdout.startswith("chat.max-model-len = ")
+
+
+def test_explain_an_infeasible_plan(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(WORKLOAD.replace("Llama-3.1-8B", "Llama-3.1-405B"))
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(run("plan", str(path), "-f", "yaml").stdout)
+    done = run("explain", str(plan))
+    assert done.returncode == 0
+    assert done.stdout.startswith("no feasible plan: ")
+
+
+def test_size_reads_settings_as_vllm_would() -> None:
+    args = ("size", "Qwen/Qwen3-8B", "--gpu", "h100-sxm", "-f", "json", "--set")
+    eager = {v: json.loads(run(*args, f"enforce_eager={v}").stdout) for v in ("true", "false")}
+    assert eager["true"]["memory"]["cuda_graphs"] == 0
+    assert eager["false"]["memory"]["cuda_graphs"] > 0
+    yarn = '{"max_position_embeddings": 65536}'
+    stretched = json.loads(run(*args, f"hf_overrides={yarn}").stdout)
+    assert stretched["max_model_len"]["derived_limit"] == 65536
+    for wrong in ("enforce_eager=maybe", "block_size=abc", "nnodes=x", "hf_overrides=x", "x"):
+        done = run(*args, wrong)
+        assert done.returncode == 2, wrong
+        assert "bug" not in done.stderr

@@ -59,4 +59,5 @@ def result(words: list[str], cls: type[typer.core.TyperCommand] | None) -> tuple
 
 @pytest.mark.parametrize("words", [*WORDS, ["x", "--least", "0"], ["x", "--least", "12"]], ids=repr)
 def test_the_same_as_typer(words: list[str]) -> None:
-    assert result(words, PlainCommand) == result(words, None)
+    code, said = result(words, None)
+    assert result(words, PlainCommand) == (code, said.replace("Value error, ", ""))

@@ -64,17 +64,32 @@ def hopeless_report():
 def full_size_report():
     return size_report(
         training=[
-            {"part": "weights", "bytes": 16 * GIB, "formula": "2 x parameters"},
-            {"part": "Adam moments", "bytes": 64 * GIB, "formula": "8 x parameters"},
+            {
+                "convention": "16-bit weights, FP32 Adam states",
+                "component": part,
+                "bytes": count,
+                "size": f"{count // GIB}.00 GiB",
+                "formula": formula,
+            }
+            for part, count, formula in (
+                ("weights", 16 * GIB, "2 x parameters"),
+                ("Adam moments", 64 * GIB, "8 x parameters"),
+            )
         ],
         retention=[
             {
-                "policy": "window 4096",
-                "kept_tokens": 4096,
-                "kv_bytes": GIB // 2,
-                "needle_at_10": False,
-            },
-            {"policy": "full", "kept_tokens": 8192, "kv_bytes": GIB, "needle_at_10": True},
+                "policy": policy,
+                "kept_tokens": tokens,
+                "bytes": count,
+                "size": f"{count} B",
+                "needle_at_10": seen,
+                "vllm": "no flag sets a window",
+                "nearest": nearest,
+            }
+            for policy, tokens, count, seen, nearest in (
+                ("window 4096", 4096, GIB // 2, False, ["a model trained with a window"]),
+                ("full", 8192, GIB, True, []),
+            )
         ],
         attention_cost=[{"phase": "prefill", "flops": 1.5e12, "window": None}],
     )

@@ -30,8 +30,8 @@ args=(
   # it saves GPUs. A published FP8 checkpoint, nvidia/Llama-3.3-70B-Instruct-FP8, would
   # load half the bytes [batch.quantization; formula:memory-ladder]
   --quantization fp8
-  # 21 requests at once over 1 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [batch.max-num-seqs; formula:sequences]
+  # 21 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [batch.max-num-seqs; formula:sequences]
   --max-num-seqs 32
   # throughput above all: large chunks read prompts with fewer passes over the weights,
   # and nobody waits for the next token [batch.max-num-batched-tokens;

@@ -26,8 +26,8 @@ args=(
   # weights are quantized to FP8 while loading: the first step of the memory ladder, and
   # it saves GPUs [chat.quantization; formula:memory-ladder]
   --quantization fp8
-  # 6 requests at once over 1 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [chat.max-num-seqs; formula:sequences]
+  # 6 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 8
   # class companion asks for 60 ms between tokens: small prefill chunks keep every step
   # short [chat.max-num-batched-tokens;

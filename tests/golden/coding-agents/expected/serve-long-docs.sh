@@ -30,9 +30,8 @@ args=(
   # it saves GPUs. A published FP8 checkpoint, Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8,
   # would load half the bytes [long-docs.quantization; formula:memory-ladder]
   --quantization fp8
-  # 18 requests at once over 1 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [long-docs.max-num-seqs;
-  # formula:sequences]
+  # 18 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [long-docs.max-num-seqs; formula:sequences]
   --max-num-seqs 24
   # class agent-step asks for 50 ms between tokens: small prefill chunks keep every step
   # short [long-docs.max-num-batched-tokens;

@@ -32,7 +32,7 @@ args=(
   # vLLM's default for this version; stated because older versions took 0.90
   # [long-docs.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
   --gpu-memory-utilization 0.92
-  # 16 requests at once over 1 replica(s) of 8 engines, a quarter more, in eights; the
+  # 16 requests at once over 1 replica of 8 engines, a quarter more, in eights; the
   # profile run pays activation memory for every sequence [long-docs.max-num-seqs;
   # formula:sequences]
   --max-num-seqs 8

@@ -23,8 +23,8 @@ args=(
   # vLLM's default for this version; stated because older versions took 0.90
   # [chat.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
   --gpu-memory-utilization 0.92
-  # 41 requests at once over 1 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [chat.max-num-seqs; formula:sequences]
+  # 41 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 56
   # class chat asks for 50 ms between tokens: small prefill chunks keep every step short
   # [chat.max-num-batched-tokens;

@@ -27,9 +27,8 @@ args=(
   # A100-SXM4-80GB [long-docs.kv-cache-dtype;
   # vllm:0.33.0:vllm/platforms/cuda.py#get_attn_backend_cls]
   --kv-cache-dtype fp8
-  # 6 requests at once over 1 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [long-docs.max-num-seqs;
-  # formula:sequences]
+  # 6 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [long-docs.max-num-seqs; formula:sequences]
   --max-num-seqs 8
   # long prompts without a tight target between tokens: chunks of 8,192 read a document
   # with few passes over the weights [long-docs.max-num-batched-tokens;

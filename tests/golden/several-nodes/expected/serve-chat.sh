@@ -32,7 +32,7 @@ args=(
   # NVIDIA L40S [chat.kv-cache-dtype;
   # vllm:0.33.0:vllm/platforms/cuda.py#get_attn_backend_cls]
   --kv-cache-dtype fp8
-  # 400 requests at once over 3 replica(s), a quarter more, in eights; the profile run
+  # 400 requests at once over 3 replicas, a quarter more, in eights; the profile run
   # pays activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 168
   # class chat asks for 60 ms between tokens: small prefill chunks keep every step short

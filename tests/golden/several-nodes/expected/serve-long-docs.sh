@@ -28,9 +28,8 @@ args=(
   # L40S [long-docs.kv-cache-dtype;
   # vllm:0.33.0:vllm/platforms/cuda.py#get_attn_backend_cls]
   --kv-cache-dtype fp8
-  # 10 requests at once over 2 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [long-docs.max-num-seqs;
-  # formula:sequences]
+  # 10 requests at once over 2 replicas, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [long-docs.max-num-seqs; formula:sequences]
   --max-num-seqs 8
   # long prompts without a tight target between tokens: chunks of 8,192 read a document
   # with few passes over the weights [long-docs.max-num-batched-tokens;

@@ -28,9 +28,8 @@ args=(
   # vLLM's default for this version; stated because older versions took 0.90
   # [long-docs.gpu-memory-utilization; vllm-default:0.33.0:gpu_memory_utilization]
   --gpu-memory-utilization 0.92
-  # 2 requests at once over 1 replica(s), a quarter more, in eights; the profile run
-  # pays activation memory for every sequence [long-docs.max-num-seqs;
-  # formula:sequences]
+  # 2 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # activation memory for every sequence [long-docs.max-num-seqs; formula:sequences]
   --max-num-seqs 8
   # long prompts without a tight target between tokens: chunks of 8,192 read a document
   # with few passes over the weights [long-docs.max-num-batched-tokens;
