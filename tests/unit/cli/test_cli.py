@@ -279,7 +279,9 @@ def test_a_closed_pipe_is_no_traceback(workload: Path) -> None:
 
 
 def test_a_closed_pipe_is_not_an_answer_of_no(workload: Path) -> None:
-    command = f"{sys.executable} -m vllm_advisor plan {workload} -f json | true; exit ${{PIPESTATUS[0]}}"
+    command = (
+        f"{sys.executable} -m vllm_advisor plan {workload} -f json | true; exit ${{PIPESTATUS[0]}}"
+    )
     assert subprocess.run(["bash", "-c", command], timeout=60, check=False).returncode == 141
 
 
