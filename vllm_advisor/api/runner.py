@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
-from vllm_advisor.sizing.overrides import overridden_model
+from vllm_advisor.sizing.overrides import with_tables
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.model import ModelFacts, Shard, WeightComponent, WeightFacts, WeightKind
 from vllm_advisor.types.runner import Convert, Runner
@@ -34,9 +34,8 @@ def served_model(model: ModelFacts, args: dict[str, Any]) -> ModelFacts:
         NotModelledError: a draft model is asked for.
     """
     overrides = args.get("hf_overrides")
-    if isinstance(overrides, dict):
-        # Only the tables here: settings read the context themselves.
-        model = replace(model, weights=overridden_model(model, overrides).weights)
+    if isinstance(overrides, dict):  # what is none is refused with the settings
+        model = with_tables(model, overrides)
     runner, convert = _asked(model, args)
     if runner is Runner.GENERATE:
         if not model.generates:

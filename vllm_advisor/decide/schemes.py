@@ -16,6 +16,7 @@ from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.sizing.context_length import derived_max_model_len
 from vllm_advisor.sizing.instance import cache_layout, size_instance
+from vllm_advisor.sizing.overrides import with_tables
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.plan import Alternative
 from vllm_advisor.units import format_tokens
@@ -92,7 +93,7 @@ def _alternative(
     try:
         settings = _settings(scheme, search, context)
         figures = size_instance(
-            search.setting.model,
+            with_tables(search.setting.model, context.hf_overrides),
             settings,
             accelerator=search.setting.node.accelerator,
             overheads=search.setting.overheads,

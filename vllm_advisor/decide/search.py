@@ -30,6 +30,7 @@ from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capa
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout, size_instance
 from vllm_advisor.sizing.kv_cache import WINDOWED
+from vllm_advisor.sizing.overrides import with_tables
 from vllm_advisor.sizing.prefix_cache import shared_prefix_blocks
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.sizing import InstanceFigures
@@ -50,6 +51,7 @@ class Search:
         self.setting = setting
         self.demands = demands
         self.context = context
+        self.loaded = with_tables(setting.model, context.hf_overrides)
         self.defaults = batch_defaults(setting.engine, setting.node.accelerator)
         self.long_documents = long_documents
         self.chunk = chunk_for(demands, self.defaults, long_documents=long_documents)
@@ -194,7 +196,7 @@ class Search:
             seqs = sequences_for(ceil_div(total, engines), chunk.tokens)
             settings = replace(settings, max_num_seqs=seqs)
             figures = size_instance(
-                setting.model,
+                self.loaded,
                 settings,
                 accelerator=setting.node.accelerator,
                 overheads=setting.overheads,

@@ -27,7 +27,7 @@ def instance_weights(
     Args:
         model: the model.
         settings: how it is served.
-        loaded: with what kernels make of the parameters once these are loaded.
+        loaded: that of ``weight_bytes``.
     """
     return weight_bytes(
         model,

@@ -28,11 +28,16 @@ def overridden_model(model: ModelFacts, overrides: dict[str, Any]) -> ModelFacts
         max_position_embeddings=length or model.max_position_embeddings,
         rope=model.rope if raw is None else _rope(model, raw),
     )
-    return replace(seen, weights=_with_tables(model, seen))
+    return replace(seen, weights=_weights(model, seen))
 
 
-def _with_tables(before: ModelFacts, after: ModelFacts) -> WeightFacts:
-    """The weights with RoPE tables of another length, which vLLM builds from the same keys."""
+def with_tables(model: ModelFacts, overrides: dict[str, Any] | None) -> ModelFacts:
+    """The model with RoPE tables as the overrides make them; its context stays as it was."""
+    return replace(model, weights=overridden_model(model, overrides or {}).weights)
+
+
+def _weights(before: ModelFacts, after: ModelFacts) -> WeightFacts:
+    """Those with RoPE tables of another length, which vLLM builds from the same keys."""
     was = before.rope.table_rows(before.max_position_embeddings)
     now = after.rope.table_rows(after.max_position_embeddings)
     return replace(

@@ -105,7 +105,8 @@ def weight_bytes(
         encoder_by_data: every rank holds its tower whole (``--mm-encoder-tp-mode data``).
         offload: what stays in CPU memory.
         beside_last: bytes that the last pipeline stage holds beside the model: its draft.
-        loaded: with what kernels make of the parameters once these are loaded.
+        loaded: as start-up logs count: with buffers, what kernels make of the parameters, and
+            what the allocator rounds up.
     """
     online = ONLINE_FP8 if online_quantization is not None else None
     ranks = _Ranks(

@@ -26,7 +26,9 @@ def test_copies_are_spread_over_ranks_and_one_layer_is_kept_to_move_them() -> No
     without = weights(tensor_parallel_size=8, enable_expert_parallel=True)
     assert weights(**ON) == without + 16 * EXPERT
     copies = weights(**ON, eplb_config={"num_redundant_experts": 32})
-    assert copies == without + 4 * EXPERT * LAYERS + 20 * EXPERT
+    # Each layer's map names 32 experts more, in 4 bytes.
+    maps = 32 * 4 * LAYERS
+    assert copies == without + 4 * EXPERT * LAYERS + 20 * EXPERT + maps
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@
 # Arguments given to this script come last and win over those below.
 #
 # Once it runs, vLLM's log should say:
-#   GPU KV cache size: 407,167 tokens, Maximum concurrency for 101,376 tokens per request: 4.02x
+#   GPU KV cache size: 407,008 tokens, Maximum concurrency for 101,376 tokens per request: 4.01x
 #
 # For vLLM 0.33.0; written by vllm-advisor 0.1.0. PLAN.md has the whole reasoning.
 set -euo pipefail
