@@ -13,6 +13,8 @@ from typing import Any
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.kubernetes import (
+    NGINX,
+    ingress_annotations,
     network_namespaces,
     rollout_limits,
     secret_commands,
@@ -99,6 +101,8 @@ def _view(
             "app.kubernetes.io/instance": RELEASE,
             "app.kubernetes.io/part-of": "vllm-stack",
         },
+        "ingress_annotations": ingress_annotations(place),
+        "streams": place.ingress_class_name == NGINX,
         "network_namespaces": network_namespaces(place),
         "router_repository": f"{registry}{_ROUTER_IMAGE}",
         "router_tag": _ROUTER_TAG,
