@@ -191,6 +191,12 @@ def test_ranks_on_two_nodes_meet_at_the_first() -> None:
     assert "VLLM_API_KEY" not in follower["environment"]
 
 
+def test_needs_no_more_gpus_than_it_uses() -> None:
+    """contract-review plans 2 of the 4 GPUs of its node."""
+    text = report("contract-review").artifacts(("compose",))[0].text
+    assert "2 x NVIDIA H100" in " ".join(text.split("\n# "))
+
+
 def test_a_server_has_the_time_it_needs() -> None:
     """15 GiB at 100 MiB/s and 500 MiB/s and 300 s: 9 minutes; 45 s to finish and 15 to exit."""
     chat = services(report("contract-review"))[0, "chat-1"]

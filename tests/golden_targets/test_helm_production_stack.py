@@ -191,6 +191,14 @@ def test_a_default_label_is_taken_away(real_chart: Path) -> None:
     assert {pod["metadata"]["labels"]["environment"] for pod in pods} == {"production"}
 
 
+def test_an_nginx_ingress_lets_long_prompts_in() -> None:
+    text = values_text(
+        "contract-review", ingress_host="llm.example.com", ingress_class_name="nginx"
+    )
+    ingress = yaml.safe_load(text)["routerSpec"]["ingress"]
+    assert ingress["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"] == "64m"
+
+
 def test_replicas_call_for_session_routing() -> None:
     def router(name: str, **environment: Any) -> dict[str, Any]:
         return yaml.safe_load(values_text(name, **environment))["routerSpec"]

@@ -90,6 +90,38 @@ def test_kubectl_reads_and_builds_what_was_meant(
     assert folder_problems(tmp_path / "out" / "kubernetes") == []
 
 
+def test_an_autoscaler_counts_requests_of_its_own_namespace() -> None:
+    """Staging and production may hold the same plan under one Prometheus."""
+    found = objects(report("contract-review", "namespace=llm"), "kubernetes")
+    queries = [
+        o["spec"]["triggers"][0]["metadata"]["query"] for o in found if o["kind"] == "ScaledObject"
+    ]
+    assert queries
+    for query in queries:
+        assert query.count('namespace="llm"') == query.count("sum(") == 2
+
+
+def test_the_engine_waits_longer_than_its_default_only_where_the_probe_does() -> None:
+    """contract-review: 9 minutes of probing; coding-agents: above vLLM's 10 minutes."""
+    for name, waits in (("contract-review", False), ("coding-agents", True)):
+        for controller in controllers(objects(report(name), "kubernetes")).values():
+            (container,) = controller["spec"]["template"]["spec"]["containers"]
+            env = {one["name"]: one.get("value") for one in container["env"]}
+            probe = container["startupProbe"]
+            budget = probe["periodSeconds"] * probe["failureThreshold"]
+            assert (budget > 600) is waits
+            assert env.get("VLLM_ENGINE_READY_TIMEOUT_S") == (str(budget) if waits else None)
+
+
+def test_comments_know_whether_there_is_an_api_key() -> None:
+    for target in ("kubernetes", "llm-d", "kserve", "helm-production-stack"):
+        words = ("api_key_secret=null", "ingress_host=llm.example.com", "ingress_class_name=nginx")
+        for artifact in report("contract-review", *words).artifacts((target,)):
+            if not artifact.about_the_plan:
+                assert "ask for no API key" not in artifact.text, artifact.path
+                assert "API key guards" not in artifact.text, artifact.path
+
+
 def test_a_claim_of_its_own_makes_a_stateful_set() -> None:
     made = report("contract-review")
     assert {o["kind"] for o in controllers(objects(made, "kubernetes")).values()} == {"StatefulSet"}

@@ -35,7 +35,10 @@ def find_model(name: str) -> ModelFacts:
     """
     path = _local(name)
     if path is not None:
-        return _from_raw(_local_model(path), ServingFacts())
+        raw = _local_model(path)
+        # A relative folder must not read as an id on the Hub, wherever its name is written.
+        here = "" if raw.model_id.startswith(("/", "./", "../")) else "./"
+        return _from_raw(replace(raw, model_id=f"{here}{raw.model_id}"), ServingFacts())
     profile = find_model_profile(name)
     if profile is None:
         return _from_hub(name)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from vllm_advisor.cli.output import DataFormat, print_data
+from vllm_advisor.errors import InputError
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +39,12 @@ def probe(
     """
     from vllm_advisor import api
 
+    if node is not None and from_node_labels is None:
+        raise InputError("--node names a node of no file", fix="add --from-node-labels FILE")
     found = api.probe(from_node_labels, node)
     if output_format is DataFormat.TABLE:
-        from vllm_advisor.report.probe import print_probe
+        from vllm_advisor.report.probe import print_node_labels, print_probe
 
-        print_probe(found)
+        (print_probe if from_node_labels is None else print_node_labels)(found)
     else:
         print_data(found, output_format)

@@ -67,8 +67,8 @@ def _reason(search: Search, chosen: Candidate) -> str:
     if again:
         d = again[0]
         return (
-            f"class {d.request.name} asks about the same document "
-            f"{d.request.requests_per_document:g} times: its KV cache is reused"
+            f"class {d.request.name} sends the same document or conversation "
+            f"{d.request.requests_per_document:g} times in a row: its KV cache is reused"
         )
     shared = [d for d in search.demands if d.shared_prefix_tokens]
     if shared:

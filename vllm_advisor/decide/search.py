@@ -260,7 +260,7 @@ class Search:
             if data > 1:
                 share += f" of {data} engines" if share else f" over {data} engines"
             return (
-                f"{total} requests at once{share} need {format_tokens(needed)} KV cache blocks "
-                f"each, {format_tokens(blocks)} are safe to count on"
+                f"{total} requests at once{share} need {format_tokens(needed)} KV cache blocks"
+                f"{' each' if share else ''}, {format_tokens(blocks)} are safe to count on"
             )
         return ""

@@ -87,16 +87,17 @@ def comment(text: object, indent: int = 0, width: int = COMMENT_WIDTH) -> str:
     """Text as ``# `` lines; what it contains can neither end the comment nor hide in it.
 
     Args:
-        text: anything; newlines in it become spaces.
+        text: anything; newlines in it become spaces. Lines after ``- `` hang under its first word.
         indent: columns before the ``#``.
         width: longest line, where words allow it.
     """
     start = " " * indent + "# "
+    shown = visible(str(text))
     lines = textwrap.wrap(
-        visible(str(text)),
+        shown,
         width,
         initial_indent=start,
-        subsequent_indent=start,
+        subsequent_indent=start + ("  " if shown.startswith("- ") else ""),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -18,6 +18,7 @@ from vllm_advisor.types.plan import Artifact, Instance, Plan
 from vllm_advisor.version import __version__
 
 TARGET = "kubernetes"
+NGINX = "nginx"  # ingress class of ingress-nginx
 
 
 def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
@@ -107,7 +108,8 @@ def instance_view(
         "network_namespaces": network_namespaces(place),
         "pod_monitor": place.monitoring is Monitoring.POD_MONITOR,
         "ingress_host": f"{instance.name}.{place.ingress_host}",
-        "ingress_annotations": _ingress_annotations(place),
+        "ingress_annotations": ingress_annotations(place),
+        "streams": place.ingress_class_name == NGINX,
     }
 
 
@@ -152,7 +154,7 @@ def network_namespaces(place: Environment) -> list[str]:
     ]
 
 
-def _ingress_annotations(place: Environment) -> dict[str, str]:
+def ingress_annotations(place: Environment) -> dict[str, str]:
     """What lets long prompts in and long answers stream; ingress-nginx's defaults do not."""
     prefix = "nginx.ingress.kubernetes.io"
     streaming = {
@@ -161,5 +163,5 @@ def _ingress_annotations(place: Environment) -> dict[str, str]:
         f"{prefix}/proxy-send-timeout": "3600",
         f"{prefix}/proxy-buffering": "off",
     }
-    nginx = place.ingress_class_name == "nginx"
+    nginx = place.ingress_class_name == NGINX
     return {**(streaming if nginx else {}), **place.ingress_annotations}

@@ -12,7 +12,7 @@ from typing import Any
 
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.jinja import render_template
-from vllm_advisor.render.kubernetes import network_namespaces
+from vllm_advisor.render.kubernetes import NGINX, ingress_annotations, network_namespaces
 from vllm_advisor.render.kustomization import secret_commands
 from vllm_advisor.render.names import dns_label, is_plain_text, label_value
 from vllm_advisor.render.pod import nodes_per_replica
@@ -98,6 +98,8 @@ def _view(
             "app.kubernetes.io/instance": RELEASE,
             "app.kubernetes.io/part-of": "vllm-stack",
         },
+        "ingress_annotations": ingress_annotations(place),
+        "streams": place.ingress_class_name == NGINX,
         "network_namespaces": network_namespaces(place),
         "router_repository": f"{registry}{_ROUTER_IMAGE}",
         "router_tag": _ROUTER_TAG,

@@ -35,14 +35,18 @@ def scaling_view(
     chosen = f'model_name="{_promql(model)}",{own}'
     if place.namespace and not metric_labels:  # another one may hold the same plan
         chosen += f',namespace="{place.namespace}"'
+    waiting = max(1, share // 4)
+    counted = "run or wait"
+    if place.autoscaler is Autoscaler.HPA:  # has no sum of two metrics, and takes the larger
+        counted = f"run, or {waiting} that wait"
     return {
         "autoscaler": place.autoscaler.value if on else "none",
         "max_replicas": max(most, instance.replicas) if on else instance.replicas,
         "scaling_threshold": share,
         "scaling_query": f"sum(vllm:num_requests_running{{{chosen}}}) + "
         f"sum(vllm:num_requests_waiting{{{chosen}}})",
-        "waiting_threshold": max(1, share // 4),
-        "scaling_because": f"One replica for every {share} requests that run or wait: what the "
+        "waiting_threshold": waiting,
+        "scaling_because": f"One replica for every {share} requests that {counted}: what the "
         f"planned load puts on each planned replica ({instance.replicas}). At most as many as "
         + (
             "max_replicas says."

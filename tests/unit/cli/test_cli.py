@@ -298,6 +298,32 @@ def test_render_for_another_place_into_its_own_folder(workload: Path, tmp_path: 
     assert "plan.yaml" not in other.stderr
 
 
+def test_a_relative_folder_is_no_id_on_the_hub(tmp_path: Path) -> None:
+    """``models/mine`` in a manifest would be downloaded from whoever has that name."""
+    folder = tmp_path / "models" / "mine"
+    folder.mkdir(parents=True)
+    config = Path(__file__).parents[2] / "data" / "configs" / "llama-3.1-8b-instruct.json"
+    (folder / "config.json").write_text(config.read_text())
+    model = "meta-llama/Llama-3.1-8B-Instruct"
+    (tmp_path / "w.yaml").write_text(WORKLOAD.replace(model, "models/mine"))
+    made = run("plan", "w.yaml", "-f", "json", cwd=tmp_path)
+    assert json.loads(made.stdout)["model"] == "./models/mine"
+    refused = run("plan", "w.yaml", "-t", "kubernetes", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "no pod can see it" in refused.stderr
+
+
+def test_probe_shows_what_the_labels_of_a_node_say(tmp_path: Path) -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8",
+              "nvidia.com/gpu.memory": "81559"}  # fmt: skip
+    node = {"kind": "Node", "metadata": {"name": "gpu-1", "labels": labels}}
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(node))
+    done = run("probe", "--from-node-labels", str(path))
+    assert done.stdout.startswith("1 node with 8 x NVIDIA-H100-80GB-HBM3: gpu-1\n")
+    assert "memory total 79.65 GiB" in done.stdout  # 81,559 MiB
+
+
 def test_explain_takes_a_flag_as_it_is_written(workload: Path, tmp_path: Path) -> None:
     out = tmp_path / "deploy"
     run("plan", str(workload), "--output-dir", str(out))

@@ -37,9 +37,9 @@ args=(
   # short [long-docs.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 2048
-  # class agent-step asks about the same document 20 times: its KV cache is reused. On
-  # by default; stated so that it stays on [long-docs.enable-prefix-caching;
-  # vllm-default:0.33.0:enable_prefix_caching]
+  # class agent-step sends the same document or conversation 20 times in a row: its KV
+  # cache is reused. On by default; stated so that it stays on
+  # [long-docs.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
   --enable-prefix-caching
   # the application uses tool calling; this is what Qwen/Qwen3-Coder-480B-A35B-Instruct
   # needs for it [long-docs.enable-auto-tool-choice; docs:vllm-project/recipes@8959cf6

@@ -34,9 +34,9 @@ args=(
   # with few passes over the weights [long-docs.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 8192
-  # class contract-review asks about the same document 4 times: its KV cache is reused.
-  # On by default; stated so that it stays on [long-docs.enable-prefix-caching;
-  # vllm-default:0.33.0:enable_prefix_caching]
+  # class contract-review sends the same document or conversation 4 times in a row: its
+  # KV cache is reused. On by default; stated so that it stays on
+  # [long-docs.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
   --enable-prefix-caching
   # a server told to stop finishes its requests for up to 45 s (what llm-d waits);
   # vLLM's default of 0 aborts them [long-docs.shutdown-timeout;

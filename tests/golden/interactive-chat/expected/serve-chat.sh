@@ -30,8 +30,8 @@ args=(
   # [chat.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 2048
-  # class chat asks about the same document 4 times: its KV cache is reused. On by
-  # default; stated so that it stays on [chat.enable-prefix-caching;
+  # class chat sends the same document or conversation 4 times in a row: its KV cache is
+  # reused. On by default; stated so that it stays on [chat.enable-prefix-caching;
   # vllm-default:0.33.0:enable_prefix_caching]
   --enable-prefix-caching
   # the application uses tool calling; this is what meta-llama/Llama-3.1-8B-Instruct
