@@ -67,7 +67,7 @@ def parse_tokens(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(str(text))
     if match is None or match[2] not in _TOKEN_UNITS:
         raise ValueError(f"{text!r} is no token count; write 8192, 32k (32,000) or 32K (32,768)")
     if "." in match[1] and match[2] in ("", "K", "M", "G"):

@@ -25,7 +25,7 @@ def check_names_and_choices(engine: EngineFacts, args: dict[str, Any]) -> None:
                 fix=f"did you mean {' or '.join(close)}?" if close else "see vllm serve --help=all",
             )
         flag = engine.flags[name]
-        named = flag.kind == "str" and flag.choices and isinstance(value, str)
+        named = flag.kind == "str" and flag.choices and value is not None
         if named and value not in flag.choices:
             raise InputError(
                 f"{name} {value!r} is none of {', '.join(flag.choices)}", where=flag.spellings[0]

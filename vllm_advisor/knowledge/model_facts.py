@@ -6,7 +6,7 @@ from typing import Any
 
 from vllm_advisor.errors import NotModelledError, UnknownFactError
 from vllm_advisor.knowledge.architectures import Architecture
-from vllm_advisor.knowledge.config_types import check_types, takes_null
+from vllm_advisor.knowledge.config_types import check_types, reading, takes_null, with_defaults
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
 from vllm_advisor.knowledge.mtp import mtp_facts
@@ -70,16 +70,39 @@ def model_facts(
     Raises:
         UnknownFactError: a key that every decoder needs is missing.
         InfeasibleError: transformers refuses a value.
+        InputError: a value is none that can be read.
         NotModelledError: the architecture caches in a way that is not modelled.
     """
+    with reading(model_id):
+        return _read(
+            model_id,
+            config,
+            source=source,
+            checkpoint_bytes=checkpoint_bytes,
+            weights_source=weights_source,
+            hf_quant_config=hf_quant_config,
+            serving=serving,
+        )
+
+
+def _read(
+    model_id: str,
+    config: dict[str, Any],
+    *,
+    source: Source,
+    checkpoint_bytes: int | None,
+    weights_source: Source | None,
+    hf_quant_config: dict[str, Any] | None,
+    serving: ServingFacts | None,
+) -> ModelFacts:
     name = str((config.get("architectures") or ["?"])[0])
     config = served_part(config)
     text, text_key = text_part(config)
     for part in (config, text):
         check_types(part)
     window_needed = not takes_null(str(text.get("model_type")), "sliding_window")
-    architecture, runner, convert = find_adapted(text_class(name, text), text)
-    text = usual_keys(architecture, text)
+    architecture, runner, convert = find_adapted(text_class(name, text), with_defaults(text))
+    text = usual_keys(architecture, with_defaults(text))
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
     if recurrent_only:
         text = {**_WITHOUT_ATTENTION, **text}
