@@ -53,7 +53,7 @@ def parse_bytes(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(str(text))
     if match is None or match[2].lower() not in _BYTE_UNITS:
         raise ValueError(f"{text!r} is no size; write 80GB, 141GiB or 16Gi")
     return round(float(match[1]) * _BYTE_UNITS[match[2].lower()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vllm_advisor.api.arguments import integer
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import runner_notes, served_model
 from vllm_advisor.api.settings import resolve_settings
@@ -131,7 +132,7 @@ def size(
     check_one_node(
         resolved.settings.ranks,
         max(gpu_count, GPUS_OF_ONE_NODE),
-        spread=bool(args.get("distributed_executor_backend") or int(args.get("nnodes") or 1) > 1),
+        spread=bool(args.get("distributed_executor_backend") or integer(args, "nnodes", 1) > 1),
     )
     overheads = load_overheads(engine.version_used or engine.version)
     settings = resolved.settings

@@ -31,6 +31,7 @@ from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 # A model without attention has no heads and no positions; vLLM then takes 2,048 tokens
 # (vllm/config/model.py#_get_and_verify_max_len).
 _WITHOUT_ATTENTION = {"num_attention_heads": 0, "max_position_embeddings": 2048}
+_LAYERS = 10_000  # no model has as many; each is kept in memory
 _REQUIRED = (
     "num_hidden_layers",
     "hidden_size",
@@ -114,6 +115,10 @@ def _read(
             fix="is this a decoder language model? Diffusion, speech and encoder models are not "
             "planned",
         )
+    if not 0 < int(text["num_hidden_layers"]) <= _LAYERS:
+        raise ValueError(f"num_hidden_layers {text['num_hidden_layers']}")
+    if int(text["max_position_embeddings"]) < 1:
+        raise ValueError(f"max_position_embeddings {text['max_position_embeddings']}")
     head_dim = _head_dim(architecture, text)
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
     if checkpoint_bytes is not None and _stored_dtype(config, text) == "float32":
@@ -292,10 +297,12 @@ def _rope(architecture: str, text: dict[str, Any]) -> RopeFacts:
         return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
     if nested:  # one entry per layer type (Gemma 3, OLMo 3): none of them stretches the length
         return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
+    original = raw.get("original_max_position_embeddings") or text.get(
+        "original_max_position_embeddings"
+    )
     return RopeFacts(
         rope_type=str(raw.get("rope_type") or raw.get("type") or "default"),
         factor=float(raw.get("factor") or 1.0),
-        original_max_position_embeddings=raw.get("original_max_position_embeddings")
-        or text.get("original_max_position_embeddings"),
+        original_max_position_embeddings=None if original is None else int(original),
         theta=raw.get("rope_theta") or text.get("rope_theta"),
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vllm_advisor.api.settings import resolve_settings
-from vllm_advisor.errors import InfeasibleError, NotModelledError
+from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.instance import cache_layout
@@ -139,3 +139,20 @@ def test_only_qwens_switch_the_window_off() -> None:
         facts(sliding_window=512, use_sliding_window=False)
     qwen = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
     assert not any(s.window for s in facts(**qwen, sliding_window=512).cache_specs)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"num_key_value_heads": "many"},
+        {"rope_scaling": "yarn"},
+        {"num_hidden_layers": 10**12},
+        {"num_hidden_layers": -1},
+        {"max_position_embeddings": 0},
+        {"max_position_embeddings": {"a": 1}},
+        {"architectures": {"a": 1}},
+    ],
+)
+def test_values_that_cannot_be_read(keys: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"config\.json of m"):
+        facts(**keys)
