@@ -37,7 +37,7 @@ def integer(args: dict[str, Any], name: str, default: int) -> int:
     value = args.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+    if isinstance(value, bool) or not str(value).isdecimal() or int(value) < 1:
         flag = "--" + name.replace("_", "-")
         raise InputError(f"{name} {value!r} is no whole number above 0", where=flag)
     return int(value)
