@@ -53,7 +53,7 @@ def parse_bytes(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(str(text))
     if match is None or match[2].lower() not in _BYTE_UNITS:
         raise ValueError(f"{text!r} is no size; write 80GB, 141GiB or 16Gi")
     return round(float(match[1]) * _BYTE_UNITS[match[2].lower()])
@@ -67,7 +67,7 @@ def parse_tokens(text: str | int) -> int:
     """
     if isinstance(text, int):
         return text
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(str(text))
     if match is None or match[2] not in _TOKEN_UNITS:
         raise ValueError(f"{text!r} is no token count; write 8192, 32k (32,000) or 32K (32,768)")
     if "." in match[1] and match[2] in ("", "K", "M", "G"):

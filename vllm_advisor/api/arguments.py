@@ -29,7 +29,7 @@ def check_names_and_choices(engine: EngineFacts, args: dict[str, Any]) -> None:
         flag = engine.flags[name]
         if flag.kind == "bool" and isinstance(value, str):
             raise InputError(f"{name} {value!r} is neither true nor false", where=flag.spellings[0])
-        named = flag.kind == "str" and flag.choices and isinstance(value, str)
+        named = flag.kind == "str" and flag.choices and value is not None
         if named and value not in flag.choices:
             raise InputError(
                 f"{name} {value!r} is none of {', '.join(flag.choices)}", where=flag.spellings[0]
@@ -77,7 +77,7 @@ def integer(args: dict[str, Any], name: str, default: int) -> int:
     value = args.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+    if isinstance(value, bool) or not str(value).isdecimal() or int(value) < 1:
         flag = "--" + name.replace("_", "-")
         raise InputError(f"{name} {value!r} is no whole number above 0", where=flag)
     return int(value)

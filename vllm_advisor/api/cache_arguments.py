@@ -49,6 +49,8 @@ def skip_layers(args: dict[str, Any]) -> frozenset[str]:
         InputError: something else.
     """
     asked = args.get("kv_cache_dtype_skip_layers") or ()
+    if not isinstance(asked, str | list | tuple):
+        raise InputError(f"{asked!r} is no list of layers", where="--kv-cache-dtype-skip-layers")
     names = frozenset(str(one) for one in ([asked] if isinstance(asked, str) else asked))
     unknown = sorted(name for name in names if name != "sliding_window" and not name.isdigit())
     if unknown:

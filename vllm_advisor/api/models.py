@@ -86,7 +86,10 @@ def find_draft(name: str, method: str, target: ModelFacts) -> DraftFacts:
 
 def _local(name: str) -> Path | None:
     path = Path(name).expanduser()
-    local = name.startswith((".", "/", "~")) or path.is_dir() or path.suffix == ".json"
+    try:
+        local = name.startswith((".", "/", "~")) or path.is_dir() or path.suffix == ".json"
+    except (OSError, ValueError):  # no name that a file system could have
+        return None
     return path if local else None
 
 

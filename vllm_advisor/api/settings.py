@@ -41,6 +41,7 @@ from vllm_advisor.types.source import Assumption, Confidence
 # weight_utils.py).
 _PER_TENSOR = ("fp8", "fp8_per_tensor")
 _EXPERTS_ALONE = ("int8_per_channel_weight_only", "nvfp4_per_token")
+_MXFP4 = 80  # vllm/model_executor/layers/quantization/mxfp4.py#get_min_capability
 _DATA_CENTRE = 90  # compute capability taken when no GPU is named
 
 
@@ -95,7 +96,7 @@ def resolve_settings(
     backend, block, sparse_format = _attention(
         model, accelerator, (cache_dtype, dtype), args, notes
     )
-    quantization = _online_quantization(model, args)
+    quantization = _quantization(model, accelerator, args)
     quantized = quantization is not None or model.quantization is not None
     return Resolved(
         settings=InstanceSettings(
@@ -201,8 +202,18 @@ def _attention(
     return backend, block, choice.sparse_format
 
 
-def _online_quantization(model: ModelFacts, args: dict[str, Any]) -> str | None:
+def _quantization(
+    model: ModelFacts, accelerator: Accelerator | None, args: dict[str, Any]
+) -> str | None:
     method = args.get("quantization")
+    capability = accelerator.capability if accelerator else _DATA_CENTRE
+    if model.quantization and model.quantization.method == "mxfp4" and capability < _MXFP4:
+        raise InfeasibleError(
+            "The quantization method mxfp4 is not supported for the current GPU. Minimum "
+            f"capability: {_MXFP4}. Current capability: {capability}.",
+            where="--quantization",
+            fix="a GPU of compute capability 8.0 or more",
+        )
     if method is None:
         return None
     if model.quantization is not None:

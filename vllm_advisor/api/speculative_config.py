@@ -136,7 +136,7 @@ def whole_number(given: dict[str, Any], key: str) -> int | None:
     value = given.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+    if isinstance(value, bool) or not str(value).isdecimal() or int(value) < 1:
         raise InputError(f"{key} {value!r} is no whole number above 0", where=WHERE)
     return int(value)
 

@@ -11,6 +11,7 @@ from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.engine import AttentionChoice
 from vllm_advisor.types.model import ModelFacts, StateKind
 
+_FLASHINFER_SINKS = 90  # vllm/v1/attention/backends/flashinfer.py#supports_sink
 _DEFAULT_BLOCK = 16
 _RECURRENT = {
     StateKind.MAMBA1: "MAMBA1_ATTN",
@@ -199,6 +200,8 @@ def _asked(
     reasons = []
     if known.latent is not model.uses_mla:
         reasons.append("MLA not supported" if model.uses_mla else "non-MLA not supported")
+    if model.attention_sinks and name == "FLASHINFER" and capability < _FLASHINFER_SINKS:
+        reasons.append("attention sinks not supported")
     if not known.capability[0] <= capability <= known.capability[1]:
         reasons.append("compute capability not supported")
     fp8 = table.groups["fp8"]

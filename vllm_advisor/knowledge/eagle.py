@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vllm_advisor.errors import NotModelledError
+from vllm_advisor.knowledge.config_types import reading
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.quantization import quantization_config
 from vllm_advisor.knowledge.quantized_modules import quantized_components
@@ -65,6 +66,19 @@ def eagle_facts(
     Raises:
         NotModelledError: a head over other layers than Llama's.
     """
+    with reading(name):
+        return _read(name, config, method, target, source=source, hf_quant_config=hf_quant_config)
+
+
+def _read(
+    name: str,
+    config: dict[str, Any],
+    method: str,
+    target: ModelFacts,
+    *,
+    source: Source,
+    hf_quant_config: dict[str, Any] | None,
+) -> DraftFacts:
     architecture = str((config.get("architectures") or ["?"])[0])
     if architecture not in _HEADS[method]:
         raise NotModelledError(

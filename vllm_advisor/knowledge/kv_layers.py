@@ -190,7 +190,8 @@ def _refuse_unexplained(
     present = {k for k in CACHE_KEYS if config.get(k) not in (None, False, [], {}, 0)}
     if set(config.get("layer_types") or ()) == {"full_attention"}:
         present.discard("layer_types")
-    if config.get("use_sliding_window") is False:
+    reads_switch = architecture is None or architecture.layers.pattern == "window_from_layer"
+    if reads_switch and config.get("use_sliding_window") is False:
         present.discard("sliding_window")
     unexplained = sorted(present - explained)
     if unexplained:

@@ -7,7 +7,7 @@ from typing import Any
 from vllm_advisor.errors import NotModelledError, UnknownFactError
 from vllm_advisor.knowledge.architectures import Architecture
 from vllm_advisor.knowledge.buffers import buffers, expert_maps, rope_facts
-from vllm_advisor.knowledge.config_types import check_types, takes_null
+from vllm_advisor.knowledge.config_types import check_types, reading, takes_null, with_defaults
 from vllm_advisor.knowledge.kv_layers import kv_cache_layers
 from vllm_advisor.knowledge.model_weights import model_weights
 from vllm_advisor.knowledge.mtp import mtp_facts
@@ -28,6 +28,7 @@ from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 # A model without attention has no heads and no positions; vLLM then takes 2,048 tokens
 # (vllm/config/model.py#_get_and_verify_max_len).
 _WITHOUT_ATTENTION = {"num_attention_heads": 0, "max_position_embeddings": 2048}
+_LAYERS = 10_000  # no model has as many; each is kept in memory
 _REQUIRED = (
     "num_hidden_layers",
     "hidden_size",
@@ -67,16 +68,39 @@ def model_facts(
     Raises:
         UnknownFactError: a key that every decoder needs is missing.
         InfeasibleError: transformers refuses a value.
+        InputError: a value is none that can be read.
         NotModelledError: the architecture caches in a way that is not modelled.
     """
+    with reading(model_id):
+        return _read(
+            model_id,
+            config,
+            source=source,
+            checkpoint_bytes=checkpoint_bytes,
+            weights_source=weights_source,
+            hf_quant_config=hf_quant_config,
+            serving=serving,
+        )
+
+
+def _read(
+    model_id: str,
+    config: dict[str, Any],
+    *,
+    source: Source,
+    checkpoint_bytes: int | None,
+    weights_source: Source | None,
+    hf_quant_config: dict[str, Any] | None,
+    serving: ServingFacts | None,
+) -> ModelFacts:
     name = str((config.get("architectures") or ["?"])[0])
     config = served_part(config)
     text, text_key = text_part(config)
     for part in (config, text):
         check_types(part)
     window_needed = not takes_null(str(text.get("model_type")), "sliding_window")
-    architecture, runner, convert = find_adapted(text_class(name, text), text)
-    text = usual_keys(architecture, text)
+    architecture, runner, convert = find_adapted(text_class(name, text), with_defaults(text))
+    text = usual_keys(architecture, with_defaults(text))
     recurrent_only = architecture is not None and architecture.layers.kinds == "recurrent"
     if recurrent_only:
         text = {**_WITHOUT_ATTENTION, **text}
@@ -88,6 +112,10 @@ def model_facts(
             fix="is this a decoder language model? Diffusion, speech and encoder models are not "
             "planned",
         )
+    if not 0 < int(text["num_hidden_layers"]) <= _LAYERS:
+        raise ValueError(f"num_hidden_layers {text['num_hidden_layers']}")
+    if int(text["max_position_embeddings"]) < 1:
+        raise ValueError(f"max_position_embeddings {text['max_position_embeddings']}")
     head_dim = _head_dim(architecture, text)
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
     if checkpoint_bytes is not None and _stored_dtype(config, text) == "float32":

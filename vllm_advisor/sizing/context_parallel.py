@@ -9,6 +9,8 @@ from vllm_advisor.types.model import ModelFacts
 
 _MIXED_BATCH_HEADS = 32
 _PADDED_HEADS = 64
+# vllm/v1/attention/backend.py#supports_dcp
+_WITHOUT_DCP = ("TRITON_ATTN", "TURBOQUANT", "TRITON_FLASH_ATTN", "TRITON_FLASHINFER")
 _DCP = "--decode-context-parallel-size"
 _PCP = "--prefill-context-parallel-size"
 # Sparse attention whose graphs run under prefill context parallelism.
@@ -101,6 +103,12 @@ def _check_decode(model: ModelFacts, settings: InstanceSettings) -> None:
             why = f"would gather {local * dcp} heads, more than the {_PADDED_HEADS} it pads to"
         if why:
             raise InfeasibleError(f"DCP for FlashMLA sparse {why}", where=_DCP, fix=fix)
+    if settings.attention_backend in _WITHOUT_DCP:
+        raise InfeasibleError(
+            f"No valid attention backend found: {settings.attention_backend} does not support DCP",
+            where=_DCP,
+            fix=f"{_DCP} 1",
+        )
     if model.block_outermost or any(s.state is not None for s in model.cache_specs):
         raise NotModelledError(
             f"decode context parallelism of {model.architecture} is not modelled",

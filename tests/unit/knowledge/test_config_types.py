@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vllm_advisor.api.settings import resolve_settings
-from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.errors import InfeasibleError, InputError, NotModelledError
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.instance import cache_layout
@@ -75,10 +75,10 @@ def length(model: ModelFacts, **args: Any) -> int:
 
 
 def test_no_window_where_the_class_needs_one() -> None:
-    """vLLM writes null for the window it leaves out; EXAONE's MoE class refuses that."""
+    """vLLM writes null for the window it leaves out; CWM's class refuses that."""
     mistral = {"architectures": ["MistralForCausalLM"], "model_type": "mistral"}
     assert length(facts(**mistral, sliding_window=512), disable_sliding_window=True) == 512
-    strict = {"architectures": ["Gemma2ForCausalLM"], "model_type": "exaone_moe"}
+    strict = {"architectures": ["CwmForCausalLM"], "model_type": "cwm"}
     with pytest.raises(InfeasibleError, match="sliding_window"):
         length(facts(**strict, sliding_window=512), disable_sliding_window=True)
 
@@ -121,3 +121,38 @@ def test_encoders_do_without_the_hybrid_manager() -> None:
     args = {"disable_hybrid_kv_cache_manager": True}
     settings = resolve_settings(bert, load_engine("0.33.0"), None, args).settings
     assert cache_layout(bert, settings).groups == ()
+
+
+def test_what_a_class_fills_in() -> None:
+    """Left out: Gemma's heads have 256 elements, Ministral 3 has 8 KV heads; null is no default."""
+    gemma = facts(architectures=["GemmaForCausalLM"], model_type="gemma")
+    assert gemma.head_dim == 256
+    ministral = {"architectures": ["Ministral3ForCausalLM"], "model_type": "ministral3"}
+    config = {k: v for k, v in BASE.items() if k != "num_key_value_heads"} | ministral
+    model = model_facts("m", config, source=Source(SourceKind.LOCAL, "m"))
+    assert (model.num_key_value_heads, model.head_dim) == (8, 128)
+
+
+def test_only_qwens_switch_the_window_off() -> None:
+    """Llama's layers take the window whatever use_sliding_window says: not modelled, so refused."""
+    with pytest.raises(NotModelledError, match="sliding_window"):
+        facts(sliding_window=512, use_sliding_window=False)
+    qwen = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+    assert not any(s.window for s in facts(**qwen, sliding_window=512).cache_specs)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"num_key_value_heads": "many"},
+        {"rope_scaling": "yarn"},
+        {"num_hidden_layers": 10**12},
+        {"num_hidden_layers": -1},
+        {"max_position_embeddings": 0},
+        {"max_position_embeddings": {"a": 1}},
+        {"architectures": {"a": 1}},
+    ],
+)
+def test_values_that_cannot_be_read(keys: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"config\.json of m"):
+        facts(**keys)
