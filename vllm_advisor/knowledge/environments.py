@@ -69,13 +69,19 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, Any]:
                 where="--set",
                 fix="--set namespace=llm, or --set 'node_selector={disk: fast}'",
             )
+        if not value:
+            raise InputError(
+                f"--set {key}= says nothing: an empty variable of the shell?",
+                where="--set",
+                fix=f"--set {key}=null switches it off; leave it out for what it is otherwise",
+            )
         found |= _as_text(key, value) or _as_yaml(key, value)
     return found
 
 
 def _as_text(key: str, value: str) -> dict[str, Any]:
     """The key with its value as text, or nothing where text is not what it takes."""
-    if value in ("", "null"):
+    if value == "null":
         return {}
     try:
         return environment_keys(EnvironmentKeys.model_validate({key: value}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from vllm_advisor.errors import InputError
@@ -135,6 +136,7 @@ def _instance(
                 f"./serve-{name}.sh --{dest.replace('_', '-')} ...",
             )
         args.append(EngineArg(dest=dest, value=value, origin=decision))
+    _check_gpus(given, file)
     return Instance(
         name=name,
         role=given["role"],
@@ -144,6 +146,20 @@ def _instance(
         classes=tuple(given["classes"]),
         figures=_figures(given["figures"], name, figures) if given["figures"] else None,
     )
+
+
+def _check_gpus(given: dict[str, Any], file: str) -> None:
+    """A number of GPUs that is not that of the ranks would be asked for and stay idle."""
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    ranks = math.prod(int(given["engine_args"].get(size, 1)) for size in sizes)
+    ranks *= int(given["engine_args"].get("prefill_context_parallel_size", 1))
+    if given["gpus"] != ranks or type(given["replicas"]) is not int or given["replicas"] < 1:
+        raise InputError(
+            f"instance {given['name']} has {given['replicas']!r} replicas of {given['gpus']!r} "
+            f"GPUs; its flags make {ranks} ranks",
+            where=file,
+            fix=_FIX,
+        )
 
 
 def _figures(given: dict[str, Any], name: str, figures: dict[str, Figure]) -> InstanceFigures:

@@ -42,7 +42,6 @@ def test_words_win_over_the_file_which_wins_over_the_workload(tmp_path):
         ("max_replicas=4", {"max_replicas": 4}),
         ("autoscaler=hpa", {"autoscaler": Autoscaler.HPA}),
         ("api-key-secret=null", {"api_key_secret": None}),
-        ("hf_token_secret=", {"hf_token_secret": None}),
         ("node_selector={disk: fast}", {"node_selector": {"disk": "fast"}}),
         ("gateway_provider=none", {"gateway_provider": GatewayProvider.NONE}),
         ("gateway_name=null", {"gateway_name": None}),
@@ -57,6 +56,7 @@ def test_a_word_is_text_or_yaml_as_its_key_asks(word, given):
     ("word", "what"),
     [
         ("namespace", "'namespace' is no KEY=VALUE"),
+        ("api_key_secret=", "--set api_key_secret= says nothing"),
         ("namespace=Not_A_Label", "namespace: 'Not_A_Label' is not allowed"),
         ("namespace=a\nb: c", "namespace: "),
         ("name_space=llm", "name_space: is an unknown key"),
