@@ -140,7 +140,8 @@ def checkpoints(state: RecurrentState, settings: KVCacheSettings) -> tuple[int, 
 
     Mamba2 keeps one, KDA where FlashKDA runs; a gated delta net where FlashInfer's prefill kernel
     is taken (compute capability 9.0 and 10.x, key heads of 128; vLLM 0.33 and later). Sources:
-    under vllm/model_executor/layers/mamba: mamba_mixer2.py and gdn/*.py#num_prefill_checkpoint_blocks.
+    under vllm/model_executor/layers/mamba: mamba_mixer2.py and
+    gdn/*.py#num_prefill_checkpoint_blocks.
     """
     if state.kind is StateKind.MAMBA2:
         return 1, 1
