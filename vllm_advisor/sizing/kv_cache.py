@@ -204,6 +204,8 @@ def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) ->
     """
     if spec.state is not None:
         page = state_bytes(spec.state, settings)
+        if page < 1:
+            raise InfeasibleError("a recurrent state of no bytes", where="config.json")
         cached, drafted = settings.prefix_caching, settings.num_speculative_tokens
         extra = checkpoints(spec.state, settings)[0]
         return LayerPage(
