@@ -52,7 +52,7 @@ def skip_layers(args: dict[str, Any]) -> frozenset[str]:
     if not isinstance(asked, str | list | tuple):
         raise InputError(f"{asked!r} is no list of layers", where="--kv-cache-dtype-skip-layers")
     names = frozenset(str(one) for one in ([asked] if isinstance(asked, str) else asked))
-    unknown = sorted(name for name in names if name != "sliding_window" and not name.isdigit())
+    unknown = sorted(name for name in names if name != "sliding_window" and not name.isdecimal())
     if unknown:
         raise InputError(
             f"{unknown[0]!r} is neither a layer's number nor sliding_window",

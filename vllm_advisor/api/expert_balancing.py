@@ -48,7 +48,7 @@ def redundant_experts(model: ModelFacts, args: dict[str, Any]) -> int:
             f"eplb_config is {type(config).__name__}, not a mapping", where="--eplb-config"
         )
     extra = config.get("num_redundant_experts", 0)
-    if isinstance(extra, bool) or not str(extra).isdigit():
+    if isinstance(extra, bool) or not str(extra).isdecimal():
         raise InputError(f"num_redundant_experts {extra!r} is no count", where="--eplb-config")
     extra = int(extra)
     if not args.get("enable_eplb"):

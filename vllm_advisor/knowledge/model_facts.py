@@ -114,8 +114,9 @@ def _read(
         )
     if not 0 < int(text["num_hidden_layers"]) <= _LAYERS:
         raise ValueError(f"num_hidden_layers {text['num_hidden_layers']}")
-    if int(text["max_position_embeddings"]) < 1:
-        raise ValueError(f"max_position_embeddings {text['max_position_embeddings']}")
+    for key in ("max_position_embeddings", *(() if recurrent_only else ("num_attention_heads",))):
+        if int(text[key]) < 1:
+            raise ValueError(f"{key} {text[key]}")
     head_dim = _head_dim(architecture, text)
     specs, assumptions = kv_cache_layers(name, architecture, text, head_dim)
     if checkpoint_bytes is not None and _stored_dtype(config, text) == "float32":

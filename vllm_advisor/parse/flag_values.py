@@ -23,7 +23,7 @@ def _folded(text: str) -> str:
 
 _OWN_READERS: dict[str, Callable[[str], Any]] = {
     "device_ids": lambda text: [
-        int(part) if part.isdigit() else part for part in (p.strip() for p in text.split(","))
+        int(part) if part.isdecimal() else part for part in (p.strip() for p in text.split(","))
     ],
     "linear_backend": _folded,
     "moe_backend": _folded,

@@ -131,7 +131,7 @@ def _checked(word: str, name: str) -> str:
 
 
 def _is_number(word: str) -> bool:
-    return word[1:].replace(".", "", 1).isdigit()
+    return word[1:].replace(".", "", 1).isdecimal()
 
 
 def _unwritable(arg: EngineArg, why: str) -> OutputError:

@@ -19,7 +19,7 @@ def markdown(text: object) -> str:
     start = _BLOCK_START.match(escaped)
     if start is None:
         return escaped
-    if start[0].isdigit():  # "1." would open a list
+    if start[0].isdecimal():  # "1." would open a list
         return f"{start[0]}\\{escaped[start.end() :]}"
     return f"\\{escaped}"
 

@@ -139,4 +139,4 @@ def _console(stream: TextIO) -> Console:
 
 def _piped_width() -> int:
     columns = os.environ.get("COLUMNS", "")
-    return max(40, int(columns)) if columns.isdigit() else WIDTH
+    return max(40, int(columns)) if columns.isdecimal() else WIDTH

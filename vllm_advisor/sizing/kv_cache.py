@@ -32,6 +32,7 @@ WINDOWED = (SLIDING, SLIDING_MLA, CHUNKED)
 _MLA_HYBRID_ALIGNMENT = 128  # vllm/platforms/interface.py#_align_hybrid_block_size
 _GDN_CHUNK = 64  # FlashInfer's gated-delta-net prefill checkpoints on its chunks
 _KDA_CHUNK = 16
+_FLASH_KDA = (9, 10, 12)  # major compute capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,15 +138,16 @@ def state_bytes(state: RecurrentState, settings: KVCacheSettings) -> int:
 def checkpoints(state: RecurrentState, settings: KVCacheSettings) -> tuple[int, int]:
     """Extra blocks a prefix-cached state keeps for its checkpoint, and their alignment in tokens.
 
-    Mamba2 and KDA keep one; a gated delta net where FlashInfer's prefill kernel is taken (compute
-    capability 9.0 and 10.x, key heads of 128; vLLM 0.33 and later). Sources: under
-    vllm/model_executor/layers/mamba:
-    mamba_mixer2.py and gdn/*.py#num_prefill_checkpoint_blocks.
+    Mamba2 keeps one, KDA where FlashKDA runs; a gated delta net where FlashInfer's prefill kernel
+    is taken (compute capability 9.0 and 10.x, key heads of 128; vLLM 0.33 and later). Sources:
+    under vllm/model_executor/layers/mamba: mamba_mixer2.py and
+    gdn/*.py#num_prefill_checkpoint_blocks.
     """
     if state.kind is StateKind.MAMBA2:
         return 1, 1
     if state.kind is StateKind.KDA:
-        return 1, _KDA_CHUNK
+        # FlashKDA's kernel (vllm/models/kimi_k3/nvidia/kda.py#resolve_kda_prefill_backend)
+        return (1, _KDA_CHUNK) if settings.capability // 10 in _FLASH_KDA else (0, 1)
     capability = settings.capability
     flashinfer = settings.gdn_prefill_checkpoint and (capability == 90 or 100 <= capability < 110)
     if state.kind is StateKind.GATED_DELTA_NET and flashinfer and state.key_head_dim == 128:
@@ -202,6 +204,8 @@ def layer_page(spec: KVCacheSpec, settings: KVCacheSettings, block_size: int) ->
     """
     if spec.state is not None:
         page = state_bytes(spec.state, settings)
+        if page < 1:
+            raise InfeasibleError("a recurrent state of no bytes", where="config.json")
         cached, drafted = settings.prefix_caching, settings.num_speculative_tokens
         extra = checkpoints(spec.state, settings)[0]
         return LayerPage(

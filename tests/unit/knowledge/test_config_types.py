@@ -149,6 +149,7 @@ def test_only_qwens_switch_the_window_off() -> None:
         {"num_hidden_layers": 10**12},
         {"num_hidden_layers": -1},
         {"max_position_embeddings": 0},
+        {"num_attention_heads": 0},
         {"max_position_embeddings": {"a": 1}},
         {"architectures": {"a": 1}},
     ],
