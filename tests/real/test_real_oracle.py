@@ -18,7 +18,10 @@ from typing import Any
 import pytest
 
 from vllm_advisor.api import size
+from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import served_model
 from vllm_advisor.errors import NotModelledError
+from vllm_advisor.sizing.budget import instance_weights
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
@@ -169,7 +172,7 @@ class Answer:
 
 
 def vllm_answer(row: dict[str, Any], run: dict[str, Any]) -> Answer:
-    ranks = [stage["after_processing"]["param_bytes"] for stage in row["weight_facts"]]
+    ranks = [stage["param_bytes"] for stage in row["weight_facts"]]
     ranks[-1] += row.get("drafter", {}).get("param_bytes", 0)
     batched_tokens = row["resolved"]["max_num_batched_tokens"]
     common = (max(ranks), batched_tokens, row["block_size"])
@@ -187,10 +190,12 @@ def our_answer(model: Path, arguments: dict[str, Any], available: int) -> Answer
         kv_cache_memory_bytes=available,
         **arguments,
     )
-    found, budget = report.figures.capacity, report.figures.budget
-    assert budget is not None
+    found = report.figures.capacity
+    # Parameters as they are loaded: what kernels make of them needs a GPU to be seen.
+    served = served_model(find_model(str(model)), arguments)
+    weights = instance_weights(served, report.settings, loaded=False).rank_bytes
     batched_tokens = report.settings.max_num_batched_tokens
-    common = (int(budget.weights.value), batched_tokens, found.block_size)
+    common = (weights, batched_tokens, found.block_size)
     if not report.fits:
         return Answer(*common, starts=False, longest=found.estimated_max_model_len or None)
     figures = (found.num_gpu_blocks, found.tokens, found.max_concurrency)
