@@ -85,5 +85,5 @@ def deliver(
 
         for name in api.write_plan(report, folder, targets=names, overwrite=overwrite):
             say(f"wrote {folder / name}")
-    else:
-        report.artifacts(names)  # a target that cannot be written is told without a folder, too
+    elif targets:
+        report.artifacts(names)  # one that cannot be written is told without a folder, too

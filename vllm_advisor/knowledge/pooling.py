@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vllm_advisor.knowledge.architectures import Architecture, find_architecture
+from vllm_advisor.knowledge.architecture_files import find_architecture
+from vllm_advisor.knowledge.architectures import Architecture
 from vllm_advisor.knowledge.weight_parts import plain
 from vllm_advisor.types.model import Shard, WeightComponent, WeightKind
 from vllm_advisor.types.runner import Convert, Head, Runner

@@ -100,16 +100,13 @@ def _workload(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Workload:
         constraints=_constraints(limits),
         prices=types.Prices(**(given.prices or PricesKeys()).model_dump()),
         environment=environment_keys(given.environment),
-        origins={
-            ".".join(map(str, path)): f"{marked.file}:{line}"
-            for path, (line, _) in marked.marks.items()
-            if path
-        },
+        origins={".".join(map(str, path)): _line(marked, *path) for path in marked.marks if path},
     )
 
 
 def _line(marked: MarkedYaml, *path: str | int) -> str:
-    return f"{marked.file}:{marked.position(path)[0]}"
+    """A key's place as plans name it: without the folder, or each checkout would have its own."""
+    return f"{Path(marked.file).name}:{marked.position(path)[0]}"
 
 
 def _name_of(file: str) -> str:

@@ -74,6 +74,7 @@ def resources_of(plan: Plan, instance: Instance, *, fetched_first: bool = False)
         checkpoint_bytes=int(plan.figure(f"{instance.name}.weights.checkpoint").value),
         gpus=instance.gpus // nodes,
         nodes=nodes,
+        engines=int(instance.engine_args.get("data_parallel_size", 1)),
         download_mib_per_second=place.download_mib_per_second if downloads else None,
         weights_on_node=not local and on_node,
     )

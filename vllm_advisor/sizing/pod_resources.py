@@ -8,7 +8,7 @@ from vllm_advisor.types.sizing import Figure
 from vllm_advisor.types.source import Source, SourceKind
 from vllm_advisor.units import GIB, MIB, ceil_div, format_bytes, round_up
 
-_SERVER_GIB = 8  # API server, engine core, tokenizer
+_SERVER_GIB = 8  # an API server and an engine core, of which each data-parallel engine has a pair
 _RANK_GIB = 4  # CUDA context, PyTorch and pinned buffers of one GPU's worker process
 _SHM_GIB = 2  # vLLM's own Kubernetes example
 _SHARD_GIB = 5  # a file of a checkpoint, as Hugging Face's libraries split them
@@ -42,6 +42,7 @@ def pod_resources(
     checkpoint_bytes: int,
     gpus: int,
     nodes: int = 1,
+    engines: int = 1,
     download_mib_per_second: int | None,
     weights_on_node: bool,
 ) -> PodResources:
@@ -51,28 +52,22 @@ def pod_resources(
         checkpoint_bytes: files of the whole model.
         gpus: GPUs of this pod.
         nodes: pods that one replica is spread over.
+        engines: data-parallel engines of the replica, all in this pod.
         download_mib_per_second: how fast the weights arrive; ``None`` where they are there already.
         weights_on_node: they are downloaded into the pod's own ephemeral storage.
     """
     size = format_bytes(checkpoint_bytes)
     shm = None if gpus == 1 and nodes == 1 else max(_SHM_GIB, gpus) * GIB
-    held = (_SERVER_GIB + _RANK_GIB * gpus) * GIB + (shm or 0)
-    holds = f"{_SERVER_GIB} GiB server + {_RANK_GIB} GiB x {gpus} GPU processes" + (
-        " + /dev/shm" if shm else ""
-    )
+    held = (_SERVER_GIB * engines + _RANK_GIB * gpus) * GIB + (shm or 0)
+    servers = f"{_SERVER_GIB} GiB server" + (f" x {engines} engines" if engines > 1 else "")
+    holds = f"{servers} + {_RANK_GIB} GiB x {gpus} GPU processes" + (" + /dev/shm" if shm else "")
     weights = ceil_div(checkpoint_bytes, nodes)
     share = size if nodes == 1 else f"{size} / {nodes} pods"
     loading = min(weights, _SHARD_GIB * gpus * GIB)
     # A download in progress takes some more for a while.
     disk = _DISK_GIB * GIB + (round_up(checkpoint_bytes * 6 // 5, GIB) if weights_on_node else 0)
     return PodResources(
-        cpu=_figure(
-            "pod.cpu",
-            2 + gpus,
-            "cores",
-            f"API server and engine core, and one busy-waiting process per GPU: 2 + {gpus}",
-            Source(SourceKind.DOCS, "docs.vllm.ai/en/latest/configuration/optimization"),
-        ),
+        cpu=_cpu(gpus, engines),
         memory_request=_figure(
             "pod.memory_request",
             round_up(held + loading, GIB),
@@ -106,6 +101,24 @@ def pod_resources(
             Source(SourceKind.FORMULA, "model-claim"),
         ),
         startup=_startup(checkpoint_bytes, size, download_mib_per_second),
+    )
+
+
+def _cpu(gpus: int, engines: int) -> Figure:
+    """One core per process, because those of engines and GPUs wait busily."""
+    if engines == 1:
+        parts = f"API server and engine core, and one busy-waiting process per GPU: 2 + {gpus}"
+    else:
+        parts = (
+            "an API server and an engine core per data-parallel engine, their coordinator, and one "
+            f"busy-waiting process per GPU: 2 x {engines} + 1 + {gpus}"
+        )
+    return _figure(
+        "pod.cpu",
+        2 * engines + (engines > 1) + gpus,
+        "cores",
+        parts,
+        Source(SourceKind.DOCS, "docs.vllm.ai/en/latest/design/arch_overview"),
     )
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
-from vllm_advisor.knowledge.architectures import find_architecture
+from vllm_advisor.knowledge.architecture_files import find_architecture
 from vllm_advisor.knowledge.gpus import gpu_profile, load_gpus
 from vllm_advisor.knowledge.model_profiles import find_model_profile, model_profile_names
 from vllm_advisor.knowledge.profile_file import record

@@ -11,7 +11,7 @@ import pytest
 from oracle_rows import CONFIGS
 
 from vllm_advisor.errors import NotModelledError
-from vllm_advisor.knowledge.architectures import find_architecture
+from vllm_advisor.knowledge.architecture_files import find_architecture
 from vllm_advisor.knowledge.hybrid_weights import hybrid_components
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.sizing.weights import weight_bytes

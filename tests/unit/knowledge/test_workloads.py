@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from vllm_advisor import resources
+from vllm_advisor.api.planning import plan
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.bundled_workloads import (
     bundled_workload_path,
@@ -137,7 +138,7 @@ def test_what_is_not_given_is_what_the_types_and_the_page_say():
     assert workload == Workload(
         name="my-workload-2",
         model="m",
-        hardware=Hardware(kind="local", where="some/My Workload_2.yaml:2"),
+        hardware=Hardware(kind="local", where="My Workload_2.yaml:2"),
         vllm_version=None,
         classes=(only,),
         origins=workload.origins,
@@ -204,7 +205,7 @@ def test_a_prefix_as_long_as_the_median_is_allowed():
 def test_node_labels_are_relative_to_the_workload_file(tmp_path):
     text = SMALL.replace("local", "{node_labels: nodes/a.json, nodes: 3}")
     expected = Hardware(
-        kind="labels", labels_file="dir/nodes/a.json", node_count=3, where="dir/w.yaml:2"
+        kind="labels", labels_file="dir/nodes/a.json", node_count=3, where="w.yaml:2"
     )
     assert load_workload(text, file="dir/w.yaml").hardware == expected
     assert load_workload(text, file="-").hardware.labels_file == "nodes/a.json"
@@ -465,3 +466,12 @@ def test_positions_alone_do_not_load_pydantic():
     code = "import sys, vllm_advisor.knowledge.yaml_marks as m; sys.exit('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=False)
     assert done.returncode == 0
+
+
+def test_a_plan_is_the_same_from_every_folder(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "workload.yaml").write_text(starter_text("interactive-chat"))
+    first, second = (plan(tmp_path / name / "workload.yaml") for name in ("one", "two"))
+    assert first.artifacts() == second.artifacts()
+    assert str(tmp_path) not in "".join(a.text for a in first.artifacts())

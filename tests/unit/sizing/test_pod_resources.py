@@ -51,6 +51,24 @@ def test_two_nodes_of_eight():
     assert "download" not in found.startup.formula
 
 
+def test_eight_engines_of_one_gpu_each():
+    """vLLM starts as many API servers as engines, a core for each engine and a coordinator.
+
+    CPU: 8 + 8 + 1 + 8 GPU processes = 25. Memory: 8 x 8 + 4 x 8 + 8 of /dev/shm = 104 GiB, and
+    640 GiB of weights, of which 5 x 8 are being read.
+    """
+    found = pod_resources(
+        checkpoint_bytes=640 * GIB,
+        gpus=8,
+        engines=8,
+        download_mib_per_second=100,
+        weights_on_node=False,
+    )
+    assert found.cpu.value == 25
+    assert found.memory_request.value == 144 * GIB
+    assert found.memory_limit.value == 744 * GIB
+
+
 def test_weights_in_the_pod_count_as_its_disk():
     found = pod_resources(
         checkpoint_bytes=16 * GIB + 1, gpus=1, download_mib_per_second=100, weights_on_node=True
