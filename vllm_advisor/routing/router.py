@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sized
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from vllm_advisor.errors import InputError
 from vllm_advisor.routing.policy_file import read_policy
+from vllm_advisor.routing.request import (
+    Request,
+    Tokenizer,
+    needs_of,
+    prompt_length,
+    token_count,
+)
 from vllm_advisor.types.routing import ClassRoute, PolicyRoute, RoutingPolicy
 from vllm_advisor.types.workload import Needs
-
-Tokenizer = Callable[[str], "int | Sized"]
 
 
 class Action(StrEnum):
@@ -44,23 +49,6 @@ class RoutingDecision:
     retrieve_tokens: int | None = None
     stand_ins: tuple[str, ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    tokens: int
-    needs: Needs | None
-    retrieved_tokens: int | None
-    history_tokens: int
-    max_tokens: int | None
-    down: frozenset[str]
-
-    def fits(self, route: PolicyRoute, tokens: int | None = None) -> bool:
-        limit = route.prompt_limit(self.max_tokens)
-        return (self.tokens if tokens is None else tokens) <= limit
-
-    def is_down(self, route: PolicyRoute) -> bool:
-        return route.name in self.down or route.instance in self.down
 
 
 class Router:
@@ -110,12 +98,12 @@ class Router:
             InputError: there is no such class or route, or no length.
         """
         rules = self._rules(request_class)
-        request = _Request(
-            tokens=_length(prompt, prompt_tokens, tokenizer),
-            needs=_needs(needs) or (rules.needs if rules else None),
-            retrieved_tokens=_count("retrieved_tokens", retrieved_tokens),
-            history_tokens=_count("history_tokens", history_tokens) or 0,
-            max_tokens=_count("max_tokens", max_tokens, least=1),
+        request = Request(
+            tokens=prompt_length(prompt, prompt_tokens, tokenizer),
+            needs=needs_of(needs) or (rules.needs if rules else None),
+            retrieved_tokens=token_count("retrieved_tokens", retrieved_tokens),
+            history_tokens=token_count("history_tokens", history_tokens) or 0,
+            max_tokens=token_count("max_tokens", max_tokens, least=1),
             down=frozenset(unavailable),
         )
         if route is not None:
@@ -128,7 +116,7 @@ class Router:
             return self._whole(request, self._chain(self._route(rules.route)), why=why)
         return self._in_order(request)
 
-    def _in_order(self, request: _Request) -> RoutingDecision:
+    def _in_order(self, request: Request) -> RoutingDecision:
         """Short, retrieval or a shorter history, long."""
         chain = [self._route(name) for name in self.policy.by_length]
         first = chain[0]
@@ -147,7 +135,7 @@ class Router:
             )
         return self._whole(request, chain)
 
-    def _retrieve(self, request: _Request) -> RoutingDecision | None:
+    def _retrieve(self, request: Request) -> RoutingDecision | None:
         """Passages instead of the document; ``None`` if that does not answer it."""
         retrieval = self.policy.retrieval
         if retrieval is None or request.retrieved_tokens == 0:
@@ -172,7 +160,7 @@ class Router:
             room=room,
         )
 
-    def _may_shorten(self, request: _Request, first: PolicyRoute) -> bool:
+    def _may_shorten(self, request: Request, first: PolicyRoute) -> bool:
         """The history may lose its past, and without it the prompt is short enough."""
         if self.policy.conversation is None or request.needs in (
             Needs.WHOLE_DOCUMENT,
@@ -184,7 +172,7 @@ class Router:
         kept = request.tokens - request.history_tokens if request.history_tokens else 0
         return request.fits(first, kept)
 
-    def _whole(self, request: _Request, chain: list[PolicyRoute], why: str = "") -> RoutingDecision:
+    def _whole(self, request: Request, chain: list[PolicyRoute], why: str = "") -> RoutingDecision:
         """The whole prompt to the first route of the chain that takes it."""
         taker = next((each for each in chain if request.fits(each)), None)
         if taker is None:
@@ -207,7 +195,7 @@ class Router:
 
     def _send(
         self,
-        request: _Request,
+        request: Request,
         route: PolicyRoute,
         action: Action,
         reason: str,
@@ -245,7 +233,7 @@ class Router:
             headers={self.policy.header: taker.name},
         )
 
-    def _refusal(self, request: _Request, longest: PolicyRoute) -> str:
+    def _refusal(self, request: Request, longest: PolicyRoute) -> str:
         text = (
             f"{request.tokens:,} tokens are more than any instance reads: {longest.name} takes "
             f"{longest.prompt_limit(request.max_tokens):,} ({longest.max_model_len:,} with the "
@@ -293,44 +281,3 @@ class Router:
                 where="request_class",
                 fix=f"use one of: {known}; or leave it out",
             ) from None
-
-
-def _length(prompt: str | None, prompt_tokens: int | None, tokenizer: Tokenizer | None) -> int:
-    if (prompt is None) == (prompt_tokens is None):
-        raise InputError(
-            "give either the prompt or its number of tokens",
-            where="prompt_tokens",
-            fix="decide(text, tokenizer=...) or decide(prompt_tokens=...)",
-        )
-    if prompt is None:
-        return _count("prompt_tokens", prompt_tokens) or 0
-    if tokenizer is None:
-        raise InputError(
-            "a text has no length in tokens without a tokenizer",
-            where="tokenizer",
-            fix="give tokenizer=tokenizer.encode of the served model, or prompt_tokens",
-        )
-    found = tokenizer(prompt)
-    return _count("tokenizer", found if isinstance(found, int) else len(found)) or 0
-
-
-def _count(name: str, value: int | None, *, least: int = 0) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(
-            f"{value!r} is no number of tokens", where=name, fix=f"give a whole number >= {least}"
-        )
-    return value
-
-
-def _needs(value: Needs | str | None) -> Needs | None:
-    if value is None:
-        return None
-    try:
-        return Needs(value)
-    except ValueError:
-        known = ", ".join(need.value for need in Needs)
-        raise InputError(
-            f"{value!r} is nothing an answer can need", where="needs", fix=f"use one of: {known}"
-        ) from None

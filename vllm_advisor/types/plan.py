@@ -9,6 +9,7 @@ from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineArgs
 from vllm_advisor.types.environment import Environment
+from vllm_advisor.types.routing import RoutingPolicy
 from vllm_advisor.types.sizing import Figure, InstanceFigures
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 
@@ -100,6 +101,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     inputs: dict[str, Any] = field(default_factory=dict)
     environment: Environment = field(default_factory=Environment)
+    routing: RoutingPolicy | None = None  # None where nothing is deployed
 
     @property
     def confidence(self) -> Confidence:
