@@ -20,7 +20,7 @@ KEPT = ("contract-review", "coding-agents", "interactive-chat")  # whose files a
 
 def assert_as_kept(target: str, name: str, kept_name: str, tmp_path: Path, *words: str) -> None:
     """The target's files are the bytes in ``<target>/<kept_name>``, below the target's folder."""
-    own = [a for a in report(name, *words).artifacts((target,)) if not a.about_the_plan]
+    own = list(report(name, *words).target_files((target,)))
     below = tuple(dataclasses.replace(a, path=a.path.removeprefix(f"{target}/")) for a in own)
     assert all(a.path != b.path for a, b in zip(own, below, strict=True))
     assert_kept(below, TESTS / "golden_targets" / target / kept_name, tmp_path)
@@ -35,10 +35,8 @@ def objects(made: PlanReport, target: str) -> list[dict[str, Any]]:
     """Every document of the target's YAML files but kustomization.yaml, as PyYAML reads it."""
     return [
         document
-        for artifact in made.artifacts((target,))
-        if artifact.path.endswith(".yaml")
-        and not artifact.about_the_plan
-        and not artifact.path.endswith("kustomization.yaml")
+        for artifact in made.target_files((target,))
+        if artifact.path.endswith(".yaml") and not artifact.path.endswith("kustomization.yaml")
         for document in documents(artifact.text)
     ]
 

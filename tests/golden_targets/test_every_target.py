@@ -17,6 +17,7 @@ from read_back import documents
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.targets import TARGETS
+from vllm_advisor.routing import Router
 
 # What a cluster has before: llm-d's Gateway, and the pool that its router's chart makes.
 EXISTS = {"Gateway/inference-gateway"}
@@ -56,7 +57,12 @@ def judged_compose(folder: Path) -> list[str]:
     ]
 
 
+def judged_policy(folder: Path) -> list[str]:
+    return [] if Router(folder / "routing.yaml").policy.routes else ["no routes"]
+
+
 JUDGES = {
+    "routing": judged_policy,
     "serve": judged_scripts,
     "kubernetes": judged_manifests,
     "leaderworkerset": judged_manifests,
@@ -81,6 +87,6 @@ def test_it_is_accepted(name: str, target: str, tmp_path: Path) -> None:
         return
     artifacts = made.artifacts((target,))
     write_artifacts(artifacts, tmp_path / "out", overwrite=False)
-    folder = tmp_path / "out" / ("" if target == "serve" else target)
+    folder = tmp_path / "out" / ("" if target in ("serve", "routing") else target)
     assert any(folder.iterdir())
     assert JUDGES[target](folder) == []

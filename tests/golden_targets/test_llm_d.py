@@ -41,8 +41,10 @@ from vllm_advisor.render.llm_d import picker_config, pool_name, render
 from vllm_advisor.render.names import object_name
 from vllm_advisor.render.pod import nodes_per_replica, port_of
 from vllm_advisor.render.prompt_ranges import NO_END, prompt_ranges
+from vllm_advisor.routing import Router
 from vllm_advisor.types.engine import EngineArgs
 from vllm_advisor.types.plan import Instance, Plan
+from vllm_advisor.types.routing import RoutingPolicy
 
 (INDEX,) = LEADER_LABEL
 CONTROLLERS = ("Deployment", "StatefulSet", "LeaderWorkerSet")
@@ -205,12 +207,12 @@ def test_the_pool_is_every_pod_of_the_plan(name: str) -> None:
 def test_ranges_by_hand() -> None:
     """contract-review: 7,168 - 1,000 tokens of answer = 6,168. yarn: 5,120 - 1,000 = 4,120.
 
-    several-nodes: 8,192 - 1,000 = 7,192.
+    several-nodes: 7,000, the longest chat; more would not fit into the KV cache at once.
     """
     found = {name: prompt_ranges(report(name).plan) for name in SEVERAL}
     assert {name: [r.label for r in ranges.values()] for name, ranges in found.items()} == {
         "contract-review": ["0-6168", f"6169-{NO_END}"],
-        "several-nodes": ["0-7192", f"7193-{NO_END}"],
+        "several-nodes": ["0-7000", f"7001-{NO_END}"],
         "yarn": ["0-4120", f"4121-{NO_END}"],
     }
     assert found["contract-review"]["chat"].longer == (("contract-review", 2000),)
@@ -231,41 +233,34 @@ def test_every_class_gets_to_its_instance(name: str) -> None:
         assert len(takers(pods, tokens)) == 1
 
 
-@given(
-    lengths=st.lists(st.integers(2000, 2_000_000), min_size=1, max_size=5),
-    answers=st.lists(st.integers(1, 1999), min_size=5, max_size=5),
-    tokens=st.integers(0, 3_000_000),
-)
-def test_no_prompt_is_left_out_and_none_has_two_ranges(
-    lengths: list[int], answers: list[int], tokens: int
-) -> None:
-    instances = tuple(
-        Instance(
-            name=f"i{n}",
-            role="general",
-            classes=(f"c{n}",),
-            engine_args=args_of("m", max_model_len=length),
-        )
-        for n, length in enumerate(lengths)
-    )
+@given(limits=st.lists(st.integers(1, 2_000_000), min_size=1, max_size=5, unique=True).map(sorted),
+       tokens=st.integers(0, 3_000_000))  # fmt: skip
+def test_no_prompt_is_left_out_and_none_has_two_ranges(limits: list[int], tokens: int) -> None:
+    names = [f"i{n}" for n in range(len(limits))]
     of = report("contract-review").plan
-    of = with_instances(
-        of,
-        *instances,
-        inputs={
-            "classes": [{"name": f"c{n}", "output_tokens": [a]} for n, a in enumerate(answers)]
-        },
+    long = of.routing.route("long-docs")
+    routes = tuple(
+        dataclasses.replace(
+            long,
+            name=name,
+            instance=name,
+            max_prompt_tokens=limit,
+            max_model_len=limit + long.reserved_output_tokens,
+        )
+        for name, limit in zip(names, limits, strict=True)
     )
-    ranges = prompt_ranges(of)
-    if not ranges:
-        assert len({length - answer for length, answer in zip(lengths, answers, strict=False)}) == 1
+    policy = RoutingPolicy(
+        plan="p", model="m", routes=routes, by_length=tuple(names), byte_count=of.routing.byte_count
+    )
+    instances = (Instance(name=n, role="general", engine_args=args_of("m")) for n in names)
+    ranges = prompt_ranges(with_instances(of, *instances, routing=policy))
+    if len(limits) == 1:
+        assert not ranges
         return
-    taking = {(r.start, r.end) for r in ranges.values() if r.start <= tokens <= r.end}
-    assert len(taking) == 1
-    for instance, length, answer in zip(instances, lengths, answers, strict=False):
-        own = ranges[instance.name]
-        assert own.start <= own.end
-        assert own.open or own.end + answer == length
+    (taking,) = (r for r in ranges.values() if r.start <= tokens <= r.end)
+    assert taking.instance == (Router(policy).decide(prompt_tokens=tokens).instance or names[-1]), (
+        "what nobody takes is the last one's to refuse"
+    )
 
 
 def test_one_instance_has_no_range_and_no_plugin_for_it() -> None:
@@ -356,12 +351,9 @@ def test_instances_without_a_name_in_common_are_refused() -> None:
         files(with_instances(of, *named))
 
 
-def test_an_instance_of_unknown_length_is_refused() -> None:
-    of = report("contract-review").plan
-    first, second = of.deployment.instances
-    without = with_instances(of, first, with_args(second, max_model_len=None))
-    with pytest.raises(OutputError, match="nothing says which prompts"):
-        prompt_ranges(without)
+def test_a_plan_without_a_policy_is_refused() -> None:
+    with pytest.raises(OutputError, match="no routing policy"):
+        prompt_ranges(dataclasses.replace(report("contract-review").plan, routing=None))
 
 
 PIECES = [

@@ -23,7 +23,7 @@ from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.knowledge.plan_reader import read_plan
 from vllm_advisor.knowledge.workloads import load_workload, read_workload
 from vllm_advisor.render.plan_file import plan_dict
-from vllm_advisor.render.targets import render_plan
+from vllm_advisor.render.targets import render_plan, render_targets
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Artifact, Plan
@@ -49,8 +49,12 @@ class PlanReport:
         return plan_dict(self.plan, self.engine)
 
     def artifacts(self, targets: tuple[str, ...] = ("serve",)) -> tuple[Artifact, ...]:
-        """The files of the plan."""
+        """The files of the plan, with those that are written whatever the target."""
         return render_plan(self.plan, self.engine, targets)
+
+    def target_files(self, targets: tuple[str, ...] = ("serve",)) -> tuple[Artifact, ...]:
+        """The files of the targets alone."""
+        return render_targets(self.plan, self.engine, targets)
 
 
 def plan(

@@ -20,12 +20,14 @@ Targets = Annotated[
         "--target",
         "-t",
         help="What to write: serve (the default), kubernetes, helm-production-stack, llm-d, "
-        "kserve, leaderworkerset or compose. May be repeated.",
+        "kserve, leaderworkerset, compose or routing. May be repeated.",
     ),
 ]
 OutputDir = Annotated[
     Path | None,
-    typer.Option(help="Write the target's files, plan.yaml and PLAN.md here: all or none."),
+    typer.Option(
+        help="Write the target's files, routing.yaml, plan.yaml and PLAN.md here: all or none."
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of other content.")]
 Check = Annotated[

@@ -67,7 +67,6 @@ def render(
     if output_dir is None and diff is None and not check:
         from vllm_advisor.api.writing import as_one_text
 
-        artifacts = report.artifacts(tuple(target or ("serve",)))
-        sys.stdout.write(as_one_text(tuple(a for a in artifacts if not a.about_the_plan)))
+        sys.stdout.write(as_one_text(report.target_files(tuple(target or ("serve",)))))
         return
     deliver(report, target, output_dir, overwrite=overwrite, check=check, diff=diff)

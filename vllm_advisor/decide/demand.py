@@ -31,6 +31,7 @@ class Demand:
     concurrency: int
     shared_prefix_tokens: int
     concurrency_formula: str
+    retrieved_tokens: int = 0  # passages in the prompt, where retrieval makes it
 
 
 def class_demand(
@@ -65,6 +66,7 @@ def class_demand(
             concurrency=concurrency,
             shared_prefix_tokens=min(request.shared_prefix_tokens, prompt_p95),
             concurrency_formula=formula,
+            retrieved_tokens=workload.rag.retrieved_tokens if strategy is Strategy.RAG_FIRST else 0,
         ),
         (*notes, *time_notes),
     )

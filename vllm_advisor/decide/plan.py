@@ -17,7 +17,7 @@ from vllm_advisor.decide.nearest import nearest
 from vllm_advisor.decide.options import Option, alternatives, tried_options, usd
 from vllm_advisor.decide.prefix_caching import prefix_notes
 from vllm_advisor.decide.reasons import Scope, user
-from vllm_advisor.decide.retrieval import retrieval_figures, retrieval_notes
+from vllm_advisor.decide.routing import routing_of
 from vllm_advisor.decide.schemes import classic_schemes
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.types.accelerator import Node
@@ -98,7 +98,7 @@ def _feasible(
         notes += (*assumed, *prefix_notes(slot.search, slot.chosen))
         if one.instance.figures is not None:
             notes += one.instance.figures.assumptions
-    retrieved = retrieval_figures(demands.all, workload)
+    routing = routing_of(workload, setting.model.model_id, demands, chosen.slots)
     longest = max(chosen.slots, key=lambda s: s.search.context.max_model_len)
     return Plan(
         name=workload.name,
@@ -111,19 +111,21 @@ def _feasible(
         decisions=(
             *deployment_decisions(workload, setting, demands, chosen, tried),
             *(d for b in built for d in b.decisions),
+            *routing.decisions,
         ),
-        figures=(*(f for b in built for f in b.figures), *retrieved),
+        figures=(*(f for b in built for f in b.figures), *routing.figures),
         alternatives=(
             *(a for a in tried if a.subject == "deployment"),
             *classic_schemes(longest.search, price),
             *(a for a in tried if a.subject != "deployment"),
         ),
-        assumptions=_unique((*notes, *_engine_notes(setting))),
+        assumptions=_unique((*notes, *routing.assumptions, *_engine_notes(setting))),
         cost=Cost(
             gpus=chosen.gpus, usd_per_hour=usd(price, chosen.gpus), price_source=price_source
         ),
-        notes=(*retrieval_notes(retrieved), *deployment_notes(demands)),
+        notes=(*routing.notes, *deployment_notes(demands)),
         inputs=_inputs(workload),
+        routing=routing.policy,
     )
 
 

@@ -36,7 +36,7 @@ def prefix_notes(search: Search, chosen: Candidate) -> tuple[Assumption, ...]:
     """What the plan takes for true about shared prefixes of models with recurrent layers."""
     if not _recurrent(search):
         return ()
-    block = _block_tokens(search, chosen)
+    block = prefix_tokens(search, chosen)
     return tuple(
         Assumption(
             id=f"{d.request.name}.shared-prefix",
@@ -72,7 +72,7 @@ def _reason(search: Search, chosen: Candidate) -> str:
         )
     shared = [d for d in search.demands if d.shared_prefix_tokens]
     if shared:
-        d, block = shared[0], _block_tokens(search, chosen)
+        d, block = shared[0], prefix_tokens(search, chosen)
         if d.shared_prefix_tokens < block:
             return f"class {d.request.name}: {_found(d, block)}"
         engines = " by each engine" if chosen.settings.data_parallel_size > 1 else ""
@@ -97,12 +97,13 @@ def _of_states(search: Search, chosen: Candidate) -> str:
     )
     return (
         f"; with recurrent layers (mamba_cache_mode align) hits end at blocks of "
-        f"{format_tokens(_block_tokens(search, chosen))} tokens, and a request holds {states} "
+        f"{format_tokens(prefix_tokens(search, chosen))} tokens, and a request holds {states} "
         "state blocks instead of 1 in each group"
     )
 
 
-def _block_tokens(search: Search, chosen: Candidate) -> int:
+def prefix_tokens(search: Search, chosen: Candidate) -> int:
+    """Tokens of a prefix that the cache finds are a multiple of this."""
     return prefix_block_tokens(cache_layout(search.setting.model, chosen.settings))
 
 

@@ -15,6 +15,7 @@ from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.engine import EngineArg, EngineArgs, EngineFacts
 from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Alternative, Cost, Deployment, Instance, Plan, Route
+from vllm_advisor.types.routing import RoutingPolicy
 from vllm_advisor.types.sizing import (
     Capacity,
     Figure,
@@ -74,7 +75,12 @@ def _plan(data: dict[str, Any], engine: EngineFacts, file: str) -> Plan:
         notes=tuple(data["notes"]),
         inputs=data["inputs"],
         environment=_environment(data["environment"], file),
+        routing=_policy(data["routing_policy"]),
     )
+
+
+def _policy(given: dict[str, Any] | None) -> RoutingPolicy | None:
+    return None if given is None else RoutingPolicy.from_dict(given)
 
 
 def _environment(given: dict[str, Any], file: str) -> Environment:

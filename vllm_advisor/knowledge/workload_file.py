@@ -15,7 +15,13 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from vllm_advisor.knowledge.environment_file import EnvironmentKeys
 from vllm_advisor.knowledge.workload_hardware import Hardware
-from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, LoraKeys, PricesKeys, RagKeys
+from vllm_advisor.knowledge.workload_limits import (
+    ConstraintsKeys,
+    LoraKeys,
+    PricesKeys,
+    RagKeys,
+    RoutingKeys,
+)
 from vllm_advisor.knowledge.workload_values import (
     LARGEST_CONTEXT,
     UNREADABLE,
@@ -217,6 +223,9 @@ class WorkloadKeys(Keys):
     rag: RagKeys | None = Field(None, description="Retrieval on the application's side.")
     constraints: ConstraintsKeys | None = Field(None, description="What the plan may not do.")
     prices: PricesKeys | None = Field(None, description="Your prices.")
+    routing: RoutingKeys | None = Field(
+        None, description="How requests are told apart, and how conversations are kept short."
+    )
     environment: EnvironmentKeys | None = Field(
         None, description="Where it is deployed: names, registry, storage. Never changes the plan."
     )

@@ -122,3 +122,32 @@ class PricesKeys(Keys):
     output_usd_per_million_tokens: Price | None = Field(
         None, description="A million output tokens of the service you compare with."
     )
+    cached_input_usd_per_million_tokens: Price | None = Field(
+        None,
+        description="A million prompt tokens that are read from the cache; 0 unless given, since "
+        "vLLM does not compute them again.",
+    )
+
+
+class RoutingKeys(Keys):
+    """How requests are told apart, and how conversations are kept short."""
+
+    bytes_per_token: Annotated[float, Field(ge=0.5, le=64, allow_inf_nan=False)] | None = Field(
+        None,
+        description="Bytes of a request's body per token of its prompt, for routers that cannot "
+        "count tokens; 4 is assumed unless measured.",
+    )
+    bytes_margin: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = Field(
+        None, description="Share by which bytes_per_token may be off; 0.25 unless given."
+    )
+    summarise_above_tokens: Tokens | None = Field(
+        None,
+        description="Length from which a conversation is summarised; what the short instance "
+        "takes unless given.",
+    )
+    keep_last_turns: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        None, description="Turns that stay word for word; 4 unless given."
+    )
+    summary_tokens: Tokens | None = Field(
+        None, description="Longest summary of the older turns; an eighth of the limit unless given."
+    )

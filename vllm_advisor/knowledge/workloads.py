@@ -15,7 +15,7 @@ from vllm_advisor.knowledge.workload_hardware import (
     GpuHardware,
     LabelledHardware,
 )
-from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, PricesKeys
+from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, PricesKeys, RoutingKeys
 from vllm_advisor.knowledge.workload_problems import read_workload_keys
 from vllm_advisor.knowledge.yaml_marks import MAX_CHARACTERS, MarkedYaml, load_marked
 from vllm_advisor.types import workload as types
@@ -99,6 +99,7 @@ def _workload(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Workload:
         rag=types.Rag(**given.rag.model_dump()) if given.rag else types.Rag(),
         constraints=_constraints(limits),
         prices=types.Prices(**(given.prices or PricesKeys()).model_dump()),
+        routing=types.RoutingWishes(**(given.routing or RoutingKeys()).model_dump()),
         environment=environment_keys(given.environment),
         origins={".".join(map(str, path)): _line(marked, *path) for path in marked.marks if path},
     )

@@ -66,6 +66,12 @@ def yaml_block(value: Mapping[str, Any], indent: int = 0) -> str:
     return textwrap.indent(_dump(dict(value), flow=False).rstrip("\n"), " " * indent)
 
 
+def yaml_item(value: Mapping[str, Any], indent: int = 0) -> str:
+    """A mapping as an item of a list, its keys in one column behind ``- ``, ``indent`` in."""
+    start = " " * indent + "- "
+    return start + yaml_block(value, len(start)).lstrip(" ")
+
+
 def _dump(value: Any, *, flow: bool) -> str:
     text: str = yaml.dump(
         value,
@@ -134,6 +140,7 @@ def environment() -> Environment:
         sh_word=shell_word,
         to_yaml=to_yaml,
         yaml_block=yaml_block,
+        yaml_item=yaml_item,
         yaml_str=yaml_str,
         comment=comment,
         bytes=format_bytes,

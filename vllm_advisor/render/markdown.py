@@ -8,6 +8,7 @@ from typing import Any
 from vllm_advisor.render.argv import flag_words, model_word
 from vllm_advisor.render.jinja import quantity, render_template
 from vllm_advisor.render.plan_file import plan_dict
+from vllm_advisor.render.routing import routing_view
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineArg, EngineFacts
 from vllm_advisor.types.plan import Artifact, Instance, Plan
@@ -34,6 +35,7 @@ def render_markdown(plan: Plan, engine: EngineFacts) -> Artifact:
             {**figure, "shown": quantity(figure["value"], figure["unit"])}
             for figure in data["figures"]
         ],
+        "policy": routing_view(plan.routing) if plan.routing else None,
         "alternatives": [
             {**alternative, "price": _price(alternative["cost_usd_per_hour"])}
             for alternative in data["alternatives"]

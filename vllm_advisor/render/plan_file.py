@@ -44,6 +44,7 @@ def plan_dict(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
         "hardware": _hardware(plan),
         "instances": [_instance(i, engine) for i in plan.deployment.instances],
         "routing": [_route(r) for r in plan.routes],
+        "routing_policy": plan.routing.to_dict() if plan.routing else None,
         "decisions": [_decision(d, engine) for d in plan.decisions],
         "figures": [_figure(f) for f in plan.figures],
         "alternatives": [_alternative(a) for a in plan.alternatives],

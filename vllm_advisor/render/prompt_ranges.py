@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vllm_advisor.errors import OutputError
-from vllm_advisor.types.plan import Instance, Plan
+from vllm_advisor.render.routing import policy_of
+from vllm_advisor.types.plan import Plan
 
 # Nobody's estimate of a prompt gets there. A prompt that is too long even for the longest instance
 # is vLLM's to refuse: it counts, and says what it counted.
@@ -41,44 +41,33 @@ class PromptRange:
 def prompt_ranges(plan: Plan) -> dict[str, PromptRange]:
     """Ranges by instance, without gaps and without overlap; none where one range would do for all.
 
-    A range ends where the longest answer of the instance's classes still fits beside the prompt:
-    ``max_model_len - max(output_tokens)``. An instance that could take shorter prompts as well does
+    They end at the policy's thresholds. An instance that could take shorter prompts as well does
     not get them: it may answer them worse (YaRN) or later (the prefill of long documents).
 
     Raises:
-        OutputError: an instance has no ``--max-model-len``.
+        OutputError: the plan has no routing policy.
     """
-    instances = plan.deployment.instances
-    answers = {each["name"]: int(each["output_tokens"][-1]) for each in plan.inputs["classes"]}
-    reserved = {i.name: max((answers[name] for name in i.classes), default=0) for i in instances}
-    limits = {i.name: _max_model_len(i) - reserved[i.name] for i in instances}
-    steps = sorted(set(limits.values()))
-    if len(steps) == 1:
+    policy = policy_of(plan)
+    routes = [policy.route(name) for name in policy.by_length]
+    if len({route.instance for route in routes}) < len(plan.deployment.instances) or not routes[1:]:
         return {}
-    starts = dict(zip(steps, (0, *(step + 1 for step in steps[:-1])), strict=True))
-    return {
-        i.name: PromptRange(
-            instance=i.name,
-            start=starts[limits[i.name]],
-            end=limits[i.name] if limits[i.name] != steps[-1] else NO_END,
-            max_model_len=_max_model_len(i),
-            reserved=reserved[i.name],
+    answers = {each["name"]: int(each["output_tokens"][-1]) for each in plan.inputs["classes"]}
+    classes = {each.name: each.classes for each in plan.deployment.instances}
+    found: dict[str, PromptRange] = {}
+    start = 0
+    for route in routes:
+        end = NO_END if route is routes[-1] else route.max_prompt_tokens
+        found[route.instance] = PromptRange(
+            instance=route.instance,
+            start=start,
+            end=end,
+            max_model_len=route.max_model_len,
+            reserved=route.reserved_output_tokens,
             longer=tuple(
                 (name, tokens)
                 for name, tokens in answers.items()
-                if name not in i.classes and tokens > reserved[i.name]
+                if name not in classes[route.instance] and tokens > route.reserved_output_tokens
             ),
         )
-        for i in instances
-    }
-
-
-def _max_model_len(instance: Instance) -> int:
-    given = instance.engine_args.get("max_model_len")
-    if given is None:
-        raise OutputError(
-            "no --max-model-len is planned: nothing says which prompts it can take",
-            where=f"instance {instance.name}",
-            fix="use a target that does not choose by length",
-        )
-    return int(given)
+        start = end + 1
+    return found

@@ -9,6 +9,7 @@ from types import ModuleType
 
 from vllm_advisor import render as package
 from vllm_advisor.errors import InputError
+from vllm_advisor.render import routing
 from vllm_advisor.render.markdown import render_markdown
 from vllm_advisor.render.plan_file import render_plan_file
 from vllm_advisor.types.engine import EngineFacts
@@ -43,12 +44,10 @@ def _scan() -> Iterable[ModuleType]:
 TARGETS: Mapping[str, RenderTarget] = collect_targets(_scan())
 
 
-def render_plan(
-    plan: Plan, engine: EngineFacts, targets: tuple[str, ...] = ("serve",)
+def render_targets(
+    plan: Plan, engine: EngineFacts, targets: tuple[str, ...]
 ) -> tuple[Artifact, ...]:
-    """Every file of a plan: the targets asked for, then ``plan.yaml`` and ``PLAN.md``.
-
-    A plan that is not feasible has only the latter two: nothing that would start and fail.
+    """The files of the targets alone; none where the plan is not feasible.
 
     Raises:
         InputError: there is no such target.
@@ -59,10 +58,26 @@ def render_plan(
             raise InputError(
                 f"there is no render target {target!r}", fix=f"use one of: {', '.join(TARGETS)}"
             )
-    artifacts: list[Artifact] = []
-    if plan.feasible:
-        for target in dict.fromkeys(targets):
-            artifacts += TARGETS[target](plan, engine)
+    if not plan.feasible:
+        return ()
+    return tuple(a for target in dict.fromkeys(targets) for a in TARGETS[target](plan, engine))
+
+
+def render_plan(
+    plan: Plan, engine: EngineFacts, targets: tuple[str, ...] = ("serve",)
+) -> tuple[Artifact, ...]:
+    """Every file of a plan: the targets asked for, then what is written with every plan.
+
+    That is ``routing.yaml``, ``plan.yaml`` and ``PLAN.md``. A plan that is not feasible has only
+    the latter two: nothing that would start and fail.
+
+    Raises:
+        InputError: there is no such target.
+        OutputError: this vLLM has no way to write an argument on its command line.
+    """
+    artifacts = list(render_targets(plan, engine, targets))
+    if plan.routing is not None and routing.TARGET not in targets:
+        artifacts.append(routing.render_policy(plan.routing))
     artifacts += [render_plan_file(plan, engine), render_markdown(plan, engine)]
     paths = [artifact.path for artifact in artifacts]
     if len(set(paths)) != len(paths):

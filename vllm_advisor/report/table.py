@@ -7,6 +7,7 @@ from typing import Any
 
 from vllm_advisor.report.console import Page, Part
 from vllm_advisor.report.memory import print_kv_cache, print_memory
+from vllm_advisor.report.policy import print_policy
 from vllm_advisor.report.values import cell, counted, price, print_command, setting, size
 
 REASONS = 4  # over all instances, but two for each; explain has the rest
@@ -31,6 +32,7 @@ def print_plan(plan: Mapping[str, Any]) -> None:
             _print_instance(page, plan, instance)
         _print_deployment_reasons(page, plan)
         _print_routes(page, plan["routing"])
+        print_policy(page, plan["routing_policy"])
     else:
         _print_infeasible(page, plan)
     shown = ALTERNATIVES if plan["feasible"] else len(plan["alternatives"])

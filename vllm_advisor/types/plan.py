@@ -127,8 +127,3 @@ class Artifact:
     path: str
     text: str
     executable: bool = False
-
-    @property
-    def about_the_plan(self) -> bool:
-        """It tells about the plan (plan.yaml, PLAN.md) instead of starting anything."""
-        return self.path in ("plan.yaml", "PLAN.md")

@@ -76,6 +76,7 @@ class ClassRoute:
     retrieve: bool = False
     bound_history: bool = False
     fallback: str | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +148,8 @@ class TokenPrices:
 class RouteCost:
     """What a median request of a class takes on one route."""
 
-    route: str
-    way: str  # "whole prompt", "passages", "bounded history"
+    route: str | None  # None: no instance of the plan reads so much
+    way: str  # "whole prompt", "passages" or "bounded history"
     prompt_tokens: int
     cached_tokens: int  # of them, on average, found in the prefix cache
     output_tokens: int

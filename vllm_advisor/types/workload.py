@@ -115,6 +115,18 @@ class Prices:
     gpu_hour_usd: float | None = None
     input_usd_per_million_tokens: float | None = None
     output_usd_per_million_tokens: float | None = None
+    cached_input_usd_per_million_tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingWishes:
+    """What the user says of routing; ``None`` where it follows from the plan or is assumed."""
+
+    bytes_per_token: float | None = None  # of a request's body
+    bytes_margin: float | None = None  # share by which it may be off
+    summarise_above_tokens: int | None = None
+    keep_last_turns: int | None = None
+    summary_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,5 +173,6 @@ class Workload:
     rag: Rag = field(default_factory=Rag)
     constraints: Constraints = field(default_factory=Constraints)
     prices: Prices = field(default_factory=Prices)
+    routing: RoutingWishes = field(default_factory=RoutingWishes)
     environment: dict[str, Any] = field(default_factory=dict)  # the keys given
     origins: dict[str, str] = field(default_factory=dict)

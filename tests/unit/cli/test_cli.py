@@ -76,7 +76,12 @@ def test_output_dir_is_complete_and_not_written_over(workload: Path, tmp_path: P
     out = tmp_path / "deploy"
     done = run("plan", str(workload), "--output-dir", str(out))
     assert done.returncode == 0
-    assert sorted(p.name for p in out.iterdir()) == ["PLAN.md", "plan.yaml", "serve-chat.sh"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        "PLAN.md",
+        "plan.yaml",
+        "routing.yaml",
+        "serve-chat.sh",
+    ]
     assert f"wrote {out / 'plan.yaml'}" in done.stderr
     again = run("plan", str(workload), "--output-dir", str(out))
     assert again.returncode == 0  # the same bytes: nothing to refuse

@@ -20,7 +20,7 @@ ARITHMETIC = (
 FILTERS = {
     "sh": {"sh_word", "comment"},
     "md": {"md", "code", "fence", "bytes", "tokens", "number"},
-    "yaml": {"to_yaml", "yaml_str", "yaml_block", "comment"},
+    "yaml": {"to_yaml", "yaml_str", "yaml_block", "yaml_item", "comment"},
     "example": {"comment"},
 }
 COMPUTING_FILTERS = {"sum", "round", "abs", "int", "float", "length", "count", "min", "max", "safe"}
