@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from vllm_advisor.knowledge.workload_values import Count, Keys, Line
+from vllm_advisor.knowledge.workload_values import Count, Keys, Line, Name
 from vllm_advisor.types.environment import (
     Autoscaler,
     GatewayProvider,
@@ -14,6 +14,7 @@ from vllm_advisor.types.environment import (
     ModelCache,
     Monitoring,
     MultiNode,
+    RouterPlace,
 )
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -33,6 +34,13 @@ Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 MountPath = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", max_length=255)]
 Url = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9._~:/?#@!&*+,;=%-]+$", max_length=400)]
+# What routers are told: no path, no user, nothing but where a server listens.
+_HOST = rf"({_LABEL}(\.{_LABEL})*|\[[0-9a-f:.]+\])"
+BaseUrl = Annotated[str, Field(pattern=rf"^https?://{_HOST}(:[0-9]{{1,5}})?$", max_length=300)]
+ListenHost = Annotated[
+    str, Field(pattern=rf"^({_LABEL}(\.{_LABEL})*|([0-9a-f]*:){{2}}[0-9a-f:.]*)$", max_length=253)
+]
+Port = Annotated[int, Field(ge=1, le=65_535)]
 Toleration = dict[
     Literal["key", "operator", "value", "effect"], Annotated[str, Field(min_length=1)]
 ]
@@ -149,4 +157,18 @@ class EnvironmentKeys(Keys):
     )
     multi_node: Annotated[MultiNode, Field(strict=False)] | None = Field(
         None, description="mp (vLLM's own) or ray, for instances that span nodes."
+    )
+    router_place: Annotated[RouterPlace, Field(strict=False)] = Field(
+        RouterPlace.HOST,
+        description="Where the router runs: host, kubernetes or compose; how it finds instances.",
+    )
+    router_host: ListenHost = Field(
+        "0.0.0.0",  # noqa: S104 - as in Environment
+        description="Address the router listens on: an IP, or a host name where a router can.",
+    )
+    router_port: Port = Field(4000, description="Port the router listens on.")
+    instance_urls: dict[Name, Annotated[list[BaseUrl], Field(min_length=1)]] = Field(
+        {},
+        description="Base URLs of the replicas by instance, such as "
+        "{chat: [http://10.0.0.5:8000]}; they win over router_place.",
     )

@@ -22,8 +22,7 @@ def make_environment(given: Mapping[str, Any]) -> Environment:
     Raises:
         InputError: a key needs another one that is not there.
     """
-    lists = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
-    made = Environment(**{**given, **lists})
+    made = Environment(**{key: _frozen(value) for key, value in given.items()})
     for key in ("ingress_class_name", "ingress_tls_secret"):
         if getattr(made, key) is not None and made.ingress_host is None:
             raise InputError(
@@ -32,6 +31,13 @@ def make_environment(given: Mapping[str, Any]) -> Environment:
                 fix=f"add ingress_host, or remove {key}",
             )
     return made
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, those inside a mapping too."""
+    if isinstance(value, Mapping):
+        return {key: _frozen(item) for key, item in value.items()}
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
 def environment_keys(keys: EnvironmentKeys | None) -> dict[str, Any]:

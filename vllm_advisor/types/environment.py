@@ -50,6 +50,14 @@ class MultiNode(StrEnum):
     RAY = "ray"
 
 
+class RouterPlace(StrEnum):
+    """Where a router in front of the instances runs, which decides how it reaches them."""
+
+    HOST = "host"  # on the GPU host itself: ports of 127.0.0.1
+    KUBERNETES = "kubernetes"  # a pod of the cluster: the instances' Services
+    COMPOSE = "compose"  # a service of the Compose project: the other services by name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """Facts of the place of deployment; every one has a default that works on a plain cluster.
@@ -98,6 +106,10 @@ class Environment:
     autoscaler: Autoscaler = Autoscaler.KEDA
     max_replicas: int | None = None  # as many as the planned hardware has room for
     multi_node: MultiNode = MultiNode.MP
+    router_place: RouterPlace = RouterPlace.HOST
+    router_host: str = "0.0.0.0"  # noqa: S104 - clients of other machines are what it is for
+    router_port: int = 4000
+    instance_urls: dict[str, tuple[str, ...]] = field(default_factory=dict)  # win over the place
 
     def given(self) -> dict[str, Any]:
         """The fields that differ from their defaults, by name."""
