@@ -55,7 +55,7 @@ class Conversation:
         if isinstance(content, list):
             content = [*content, {"type": "text", "text": block}]
         else:
-            content = f"{content}\n\n{block}" if content else block
+            content = f"{content or ''}\n\n{block}"
         return [*before, {**last, "content": content}, *kept]
 
 

@@ -492,5 +492,5 @@ def test_a_conversation_that_goes_on(
         markers = sum(text_of(message).count(SUMMARY_MARKER) for message in history)
         assert markers == 1 if ask.asked else markers <= 1
         if ask.asked:
-            leading = " ".join(map(text_of, history[: max(len(head), 1)]))
-            assert leading.endswith(f"{SUMMARY_MARKER}\ns{number}")
+            assert text_of(history[max(len(head), 1) - 1]).endswith(f"{SUMMARY_MARKER}\ns{number}")
+            assert [m["role"] for m in history[: len(head)]] == [m["role"] for m in head]
