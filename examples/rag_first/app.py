@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from counting import TokenCounter, note
 from retrieval import read_document, retrieve
 
 from vllm_advisor.errors import EXIT_CANNOT_KNOW, AdvisorError, InfeasibleError
@@ -24,7 +25,6 @@ from vllm_advisor.routing import (
     Message,
     Router,
     RoutingDecision,
-    estimate_tokens,
     fit_history,
 )
 
@@ -47,10 +47,6 @@ class UnavailableError(AdvisorError):
     exit_code = EXIT_CANNOT_KNOW
 
 
-def note(text: str) -> None:
-    print(f"note: {text}", file=sys.stderr)
-
-
 @dataclass
 class App:
     """A conversation; ``document`` is what all of its questions are about, empty if nothing.
@@ -65,7 +61,9 @@ class App:
     outages: tuple[type[Exception], ...] = (ConnectionError,)
     talk: list[Message] = field(default_factory=lambda: [_said("system", INSTRUCTIONS)])
     down: set[str] = field(default_factory=set)
-    estimates: bool = False
+
+    def __post_init__(self) -> None:
+        self.tokens = TokenCounter(self.router.policy, self.client)
 
     def ask(self, question: str) -> str:
         """The answer; it and the question become part of the conversation.
@@ -82,11 +80,11 @@ class App:
     def _lookup(self, question: str) -> str:
         """From passages if they hold the answer, else from the whole document."""
         whole = self._whole(question)
-        tokens = self.count(whole)
+        tokens = self.tokens.count(whole)
         decision = self._decide(tokens, needs="lookup")
         if decision.action is Action.RETRIEVE:
             passages = self._passages(question, decision)
-            length = self.count(passages) if passages else 0
+            length = self.tokens.count(passages) if passages else 0
             decision = self._decide(tokens, needs="lookup", retrieved_tokens=length)
             if passages and decision.prompt_tokens == length:  # else they are too long
                 answer = self._send(decision, passages)
@@ -108,7 +106,7 @@ class App:
         limits = self.router.policy.retrieval
         size = limits.chunk_tokens if limits else 0
         room = decision.retrieve_tokens or 0
-        found = retrieve(question, self.document, size, room, self._length)
+        found = retrieve(question, self.document, size, room, self.tokens.of_text)
         text = PASSAGES.format(text="\n\n---\n\n".join(found), question=question)
         try:
             return self._shortened([*self.talk, _said("user", text)], decision) if found else []
@@ -119,8 +117,8 @@ class App:
     def _chat(self, question: str) -> str:
         """From the conversation, whose past is summarised once it is too long."""
         messages = [*self.talk, _said("user", question)]
-        tokens = self.count(messages)
-        new = self.count([self.talk[0], messages[-1]])
+        tokens = self.tokens.count(messages)
+        new = self.tokens.count([self.talk[0], messages[-1]])
         decision = self._decide(tokens, needs="recent_only", history_tokens=tokens - new)
         if decision.action is Action.BOUND_HISTORY:
             try:
@@ -167,9 +165,12 @@ class App:
         """The messages with their past summarised, which the conversation goes on with."""
         if self.router.policy.conversation is None:
             return messages
-        limit = decision.max_prompt_tokens
         fitted = fit_history(
-            messages, self.router, self._summarise, count_tokens=self.count, max_prompt_tokens=limit
+            messages,
+            self.router,
+            self._summarise,
+            count_tokens=self.tokens.count,
+            max_prompt_tokens=decision.max_prompt_tokens,
         )
         self.talk = fitted[:-1]
         return fitted
@@ -178,27 +179,8 @@ class App:
         text = "\n\n".join(f"{each['role']}: {each['content']}" for each in messages)
         # A word is rarely more than two tokens; max_tokens ends what goes on all the same.
         prompt = [_said("user", SUMMARISE.format(words=max(1, max_tokens // 2), text=text))]
-        decision = self._decide(self.count(prompt), max_tokens=max_tokens)
+        decision = self._decide(self.tokens.count(prompt), max_tokens=max_tokens)
         return self._send(decision, prompt, max_tokens)
-
-    def count(self, messages: list[Message]) -> int:
-        """Tokens of a prompt: what vLLM's /tokenize says, else an estimate."""
-        if not self.estimates:
-            url = str(self.client.base_url).rstrip("/").removesuffix("/v1") + "/tokenize"
-            body = {"model": self.router.policy.by_length[0], "messages": messages}
-            try:
-                return int(self.client.post(url, cast_to=object, body=body)["count"])
-            except Exception as error:  # noqa: BLE001  whatever it is, an estimate will do
-                self.estimates = True
-                note(f"tokens are estimated from here on: {url} does not count them ({error!r})")
-        return self._estimate(messages)
-
-    def _estimate(self, messages: list[Message]) -> int:
-        told = self.router.policy.byte_count
-        return estimate_tokens(messages, told.bytes_per_token * (1 - told.margin))
-
-    def _length(self, text: str) -> int:
-        return self._estimate([_said("user", text)])
 
 
 def _said(role: str, text: str) -> Message:
