@@ -130,11 +130,11 @@ class App:
 
     def _decide(self, tokens: int, **known: Any) -> RoutingDecision:
         decision = self.router.decide(prompt_tokens=tokens, unavailable=self.down, **known)
-        note(decision.reason)
         if decision.action is Action.REFUSE:
             raise InfeasibleError(decision.reason)
         if decision.action is Action.UNAVAILABLE:
             raise UnavailableError(decision.reason)
+        note(decision.reason)
         return decision
 
     def _send(
@@ -220,7 +220,7 @@ def main() -> int:
             outages=(openai.APIConnectionError, openai.InternalServerError),
         )
     except (AdvisorError, openai.OpenAIError, OSError, ValueError) as error:
-        parser.error(str(error))
+        parser.error(": ".join(filter(None, (getattr(error, "where", ""), str(error)))))
     return answer_all(app, sys.stdin if options.chat else [options.question], openai.OpenAIError)
 
 

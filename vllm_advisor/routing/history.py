@@ -133,8 +133,10 @@ def _fit(
     why = ""
     for keep in range(min(rules.keep_last_turns, len(talk.turns)), 0, -1):
         past = talk.past(keep)
+        if not past:
+            continue
         room = limit - count(talk.fitted(keep, ""))
-        if not past or room < (rules.summary_tokens if keep > 1 else 1):
+        if room < (rules.summary_tokens if keep > 1 else 1):
             continue
         allowed = min(rules.summary_tokens, room)
         fitted = talk.fitted(keep, _summary((yield _Ask(messages=past, max_tokens=allowed))))
