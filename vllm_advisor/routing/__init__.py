@@ -8,10 +8,22 @@ framework::
     router = Router("deploy/routing.yaml")
     decision = router.decide(prompt_tokens=9_000, needs="lookup")
     decision.action, decision.model, decision.reason
+
+docs/applications.md tells the rest.
 """
 
 from __future__ import annotations
 
+from vllm_advisor.routing.history import afit_history, fit_history
+from vllm_advisor.routing.messages import Message, estimate_tokens
 from vllm_advisor.routing.router import Action, Router, RoutingDecision
 
-__all__ = ["Action", "Router", "RoutingDecision"]
+__all__ = [
+    "Action",
+    "Message",
+    "Router",
+    "RoutingDecision",
+    "afit_history",
+    "estimate_tokens",
+    "fit_history",
+]

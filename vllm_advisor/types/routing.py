@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -108,6 +108,11 @@ class ConversationPolicy:
     keep_last_turns: int
     summary_tokens: int
     bytes_per_token: float  # for counting where the application has no tokenizer
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not getattr(self, each.name) > 0:
+                raise ValueError(f"conversation.{each.name} is {getattr(self, each.name)}, not > 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
