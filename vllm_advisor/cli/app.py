@@ -42,6 +42,7 @@ COMMANDS = (
     "render",
     "explain",
     "probe",
+    "verify",
     "init",
     "profiles",
     "rules",
@@ -69,8 +70,10 @@ def _command(first: list[str]) -> Any:
     """The command line; where the first word names a command, nothing of the others is built."""
     for name in first if first and first[0] in COMMANDS else COMMANDS:
         import_module(f"vllm_advisor.cli.{name}").register(app)
-    for command in app.registered_commands:
-        command.cls = PlainCommand
+    groups = [group.typer_instance for group in app.registered_groups]
+    for owner in (app, *(group for group in groups if group)):
+        for command in owner.registered_commands:
+            command.cls = PlainCommand
     return app
 
 
