@@ -11,6 +11,12 @@ from vllm_advisor.verify.haystack import piece
 
 _BYTES_PER_TOKEN = 4.0  # English text, where the server does not count a sample
 _SAMPLE_CHARACTERS = 16_000
+_LEAST, _MOST = 0.5, 16.0  # no tokenizer makes more or fewer tokens of text; a wrong usage might
+
+
+def bytes_per_token(size: int, tokens: int) -> float:
+    """What a prompt of ``size`` bytes and ``tokens`` tokens says, within what text can have."""
+    return min(max(size / tokens, _LEAST), _MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ def token_counter(client: OpenAIClient, model: str, document: str, shortest: int
             assumption=f"the server has no /tokenize and did not count a sample of {size:,} bytes: "
             f"lengths are made at {_BYTES_PER_TOKEN:g} bytes per token",
         )
-    ratio = size / counted
+    ratio = bytes_per_token(size, counted)
     return TokenCounter(
         client=client,
         model=model,

@@ -10,6 +10,7 @@ from typing import Any
 
 from vllm_advisor.types.routing import RoutingPolicy
 from vllm_advisor.verify.client import OpenAIClient, RefusedError
+from vllm_advisor.verify.counting import bytes_per_token
 from vllm_advisor.verify.landing import By, Landing, grown, instance_of
 from vllm_advisor.verify.metrics import answered
 from vllm_advisor.verify.probes import Kind, Probe, filler, probes
@@ -119,7 +120,7 @@ class RouteCheck:
             return refused_verdict(probe, refusal)
         tokens = answer.prompt_tokens
         if probe.kind is Kind.LENGTH and tokens is not None:
-            self.bytes_per_token = len(prompt) / tokens
+            self.bytes_per_token = bytes_per_token(len(prompt), tokens)
         landing, doubt = self._landed(answer.headers, before)
         return answered_verdict(self.policy, probe, tokens, landing, doubt)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from conftest import TEXT
 from fake_openai import Fake, completion, error, finds, forgets_the_middle, serving, words
 
 from vllm_advisor.api import verify_needle
@@ -75,10 +74,8 @@ def test_a_short_document_is_repeated(tmp_path):
     # of which a copy has 100.
     assert cell["copies"] == 10
     assert 976 <= cell["prompt_tokens"] <= 1000
-    assert result["notes"] == [
-        "1,000 tokens are longer than the document: it stands there 10 times, the last time "
-        "perhaps cut"
-    ]
+    (note,) = result["notes"]
+    assert note.startswith("1,000 tokens are longer than the document: it stands there 10 times")
 
 
 def test_without_tokenize_a_sample_tells_the_length(document):
@@ -88,10 +85,9 @@ def test_without_tokenize_a_sample_tells_the_length(document):
     sample = fake.chats[0]["messages"][0]["content"]
     assert len(sample) == 4000  # as many characters as the shortest prompt has tokens
     ratio = 4000 / (words(sample) + 5)
-    assert result["assumptions"] == [
-        f"the server has no /tokenize: lengths are made at {ratio:.2f} bytes per token, as it "
-        "counted a sample of 4,000 bytes of the document"
-    ]
+    (assumption,) = result["assumptions"]
+    assert f"lengths are made at {ratio:.2f} bytes per token" in assumption
+    assert "a sample of 4,000 bytes" in assumption
     assert 3700 <= result["cells"][0]["prompt_tokens"] <= 4000
     assert result["cells"][0]["hit"] is True
 
@@ -137,11 +133,9 @@ def test_answers_that_are_cut_off_and_prompts_that_are(document):
 
     with serving(Fake(reply=cuts)) as fake:
         result = run(fake, document, lengths=[1000], depths=[10, 50])
-    assert result["notes"] == [
-        "2 cells missed with an answer cut off at --max-tokens",
-        "2 cells had less than 80% of the tokens asked for, as the server counts them: it may cut "
-        "long prompts",
-    ]
+    missed, short = result["notes"]
+    assert missed == "2 cells missed with an answer cut off at --max-tokens"
+    assert short.startswith("2 cells had less than 80% of the tokens asked for")
 
 
 def test_texts_of_ones_own(document):
@@ -239,9 +233,9 @@ def test_what_cannot_be_found_out(fake, what, document):
     assert caught.value.exit_code == 3
 
 
-def test_a_byte_order_mark_and_windows_lines_are_no_text(tmp_path):
+def test_a_byte_order_mark_and_windows_lines_are_no_text(document, tmp_path):
     path = tmp_path / "windows.txt"
-    path.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+    path.write_bytes(b"\xef\xbb\xbf" + document.read_bytes().replace(b"\n", b"\r\n"))
     with serving(Fake()) as fake:
         run(fake, path, lengths=[1000], depths=[50])
     prompt = fake.chats[0]["messages"][0]["content"]

@@ -13,7 +13,8 @@ from vllm_advisor.verify import transport
 from vllm_advisor.verify.address import api_key, base_url, extra_headers
 from vllm_advisor.verify.client import OpenAIClient, RefusedError
 
-SECRET = "sk-very-secret"
+KEY = "sk-very-secret"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def client(fake: Fake, **more) -> OpenAIClient:
@@ -25,8 +26,8 @@ def saying(status, body, headers=None) -> Fake:
 
 
 def test_an_answer_and_what_was_sent():
-    with serving(Fake(key=SECRET)) as fake:
-        answer = client(fake, key=SECRET, headers={"x-team": "a"}).chat(
+    with serving(Fake(key=KEY)) as fake:
+        answer = client(fake, key=KEY, headers={"x-team": "a"}).chat(
             "tiny", "one two ABCD-1234", max_tokens=7, headers={"x-workload": "rag"}
         )
     assert answer.content == "It is ABCD-1234."
@@ -42,7 +43,7 @@ def test_an_answer_and_what_was_sent():
     ]
     assert fake.headers[0]["x-team"] == "a"
     assert fake.headers[0]["x-workload"] == "rag"
-    assert fake.keys == [f"Bearer {SECRET}"]
+    assert fake.keys == [f"Bearer {KEY}"]
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
@@ -112,17 +113,17 @@ def test_too_long_is_told_from_other_refusals(status, words, too_long):
 
 
 def test_a_key_is_never_repeated():
-    with serving(saying(401, error(f"Incorrect API key: {SECRET}"))) as fake:
-        one = client(fake, key=SECRET)
+    with serving(saying(401, error(f"Incorrect API key: {KEY}"))) as fake:
+        one = client(fake, key=KEY)
         with pytest.raises(RefusedError) as caught:
             one.chat("tiny", "x", max_tokens=1)
     assert caught.value.what.endswith("Incorrect API key: ***")
     assert "refuses this API key" in caught.value.what
-    assert SECRET not in repr(one)
-    with serving(saying(200, f"you sent Bearer {SECRET}")) as fake:
+    assert KEY not in repr(one)
+    with serving(saying(200, f"you sent Bearer {KEY}")) as fake:
         with pytest.raises(UnknownFactError) as caught:
-            client(fake, key=SECRET).chat("tiny", "x", max_tokens=1)
-        assert SECRET not in caught.value.what
+            client(fake, key=KEY).chat("tiny", "x", max_tokens=1)
+        assert KEY not in caught.value.what
 
 
 def test_redirects_are_told_and_not_followed():
@@ -132,7 +133,7 @@ def test_redirects_are_told_and_not_followed():
             serving(saying(307, "", {"Location": place})) as fake,
             pytest.raises(RefusedError) as caught,
         ):
-            client(fake, key=SECRET).chat("tiny", "x", max_tokens=1)
+            client(fake, key=KEY).chat("tiny", "x", max_tokens=1)
     assert f"sends requests on to {place}" in caught.value.what
     assert caught.value.fix == "give that address as --base-url"
     assert other.paths == []
