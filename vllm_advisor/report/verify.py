@@ -87,7 +87,7 @@ def _hit(found: Mapping[str, Any]) -> Cell:
     """The outcome, and beneath it the tokens as the server counted them."""
     outcome = found["outcome"]
     tokens = found["prompt_tokens"]
-    counted = f"{cell(tokens)} sent" if tokens is not None else ""
+    counted = f"{cell(tokens)} counted" if tokens is not None else ""
     return ((outcome, _STYLES[outcome]), counted)
 
 

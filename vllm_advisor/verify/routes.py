@@ -18,10 +18,9 @@ from vllm_advisor.verify.transport import printable
 from vllm_advisor.verify.verdicts import ProbeResult, Verdict, answered_verdict, refused_verdict
 
 SCHEMA_VERSION = "1"
-_OFF = 0.2  # a prompt by length that misses its tokens by more is sent again, of another size
+_SAMPLE_TOKENS = 400
 _LAG_SECONDS = 3.0  # vLLM counts a request a moment after its answer
 _POLL_SECONDS = 0.1
-_NO_KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,23 +61,18 @@ class RoutesResult:
         return notes
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteCheck:
-    """One run against a router.
-
-    ``instances`` are the addresses whose counters may be read, by instance; ``bytes_per_token``
-    starts as the policy's and becomes what the router's answers say.
-    """
+    """One run against a router; ``instances`` are the addresses whose counters may be read."""
 
     client: OpenAIClient
     policy: RoutingPolicy
     instances: Mapping[str, Collection[str]]
-    bytes_per_token: float = 0.0
 
     def run(
         self, kinds: Collection[Kind], *, cap: int, progress: Callable[[str], None]
     ) -> RoutesResult:
-        """Send the probes one after the other.
+        """Send a sample that tells bytes per token, then the probes one after the other.
 
         Args:
             kinds: which.
@@ -88,16 +82,13 @@ class RouteCheck:
         Raises:
             UnknownFactError: router or instances cannot be reached, or the key is refused.
         """
-        self.bytes_per_token = self.policy.byte_count.bytes_per_token
         planned = probes(self.policy, kinds, cap=cap)
+        ratio = self._sample()
         results = []
         for number, probe in enumerate(planned, start=1):
             what = printable(f"{probe.kind.value} {probe.route or ''}")
             progress(f"probe {number} of {len(planned)}: {what}, {probe.tokens:,} tokens")
-            result = self._sent(probe, f"Probe {number}.")
-            if probe.kind is Kind.LENGTH and self._is_off(result):
-                result = self._sent(probe, f"Probe {number} again.")
-            results.append(result)
+            results.append(self._sent(probe, filler(f"Probe {number}.", probe.tokens, ratio)))
         return RoutesResult(
             plan=self.policy.plan,
             model=self.policy.model,
@@ -105,24 +96,29 @@ class RouteCheck:
             probes=tuple(results),
         )
 
-    def _is_off(self, result: ProbeResult) -> bool:
-        tokens, asked = result.prompt_tokens, result.probe.tokens
-        return tokens is not None and abs(tokens - asked) > _OFF * asked
+    def _sample(self) -> float:
+        """Bytes per token of the probes' text; those of the policy if the router does not count."""
+        reckoned = self.policy.byte_count.bytes_per_token
+        prompt = filler("Sample.", _SAMPLE_TOKENS, reckoned)
+        before = self._counters()
+        try:
+            answer = self.client.chat(self.policy.model, prompt, max_tokens=1)
+        except RefusedError as refusal:
+            if refusal.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                raise
+            return reckoned
+        self._landed(answer.headers, before)  # so that no later probe is taken for this one
+        tokens = answer.prompt_tokens
+        return bytes_per_token(len(prompt), tokens) if tokens else reckoned
 
-    def _sent(self, probe: Probe, label: str) -> ProbeResult:
-        prompt = filler(label, probe.tokens, self.bytes_per_token)
+    def _sent(self, probe: Probe, prompt: str) -> ProbeResult:
         before = self._counters()
         try:
             answer = self.client.chat(probe.model, prompt, max_tokens=1, headers=probe.headers)
         except RefusedError as refusal:
-            if refusal.status in _NO_KEY:
-                raise
             return refused_verdict(probe, refusal)
-        tokens = answer.prompt_tokens
-        if probe.kind is Kind.LENGTH and tokens is not None:
-            self.bytes_per_token = bytes_per_token(len(prompt), tokens)
         landing, doubt = self._landed(answer.headers, before)
-        return answered_verdict(self.policy, probe, tokens, landing, doubt)
+        return answered_verdict(self.policy, probe, answer.prompt_tokens, landing, doubt)
 
     def _counters(self) -> dict[str, float]:
         return {

@@ -12,7 +12,14 @@ from vllm_advisor.verify.client import RefusedError
 from vllm_advisor.verify.landing import By, Landing
 from vllm_advisor.verify.probes import REFUSED, Kind, Probe, expected_instance, in_margin
 
-_BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+# Refusals that say nothing about the length of a prompt.
+_OTHER_REFUSALS = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
 
 
 class Verdict(StrEnum):
@@ -105,14 +112,13 @@ def answered_verdict(
 
 def refused_verdict(probe: Probe, refusal: RefusedError) -> ProbeResult:
     """The verdict on a probe that was not answered."""
-    detail = (
-        f"HTTP {refusal.status}: {refusal.words}" if refusal.words else (f"HTTP {refusal.status}")
+    words = f": {refusal.words}" if refusal.words else ""
+    result = ProbeResult(
+        probe=probe, verdict=Verdict.FAILED, detail=f"HTTP {refusal.status}{words}"
     )
-    is_clients = 400 <= refusal.status < 500 and refusal.status not in _BUSY
-    result = ProbeResult(probe=probe, verdict=Verdict.FAILED, detail=detail)
     if probe.kind is Kind.OVERLONG:
         result = replace(result, expected=REFUSED)
-        if is_clients and refusal.status != HTTPStatus.NOT_FOUND:
+        if 400 <= refusal.status < 500 and refusal.status not in _OTHER_REFUSALS:
             return replace(result, landed=REFUSED, verdict=Verdict.OK)
     if probe.kind is Kind.MODEL and refusal.unknown_model:
         return replace(result, verdict=Verdict.NOT_OFFERED)
