@@ -76,6 +76,10 @@ def verify_needle(
         InputError: document, model or an option cannot be used.
         UnknownFactError: the server cannot be reached, fails, or refuses the key.
     """
+    if not 0 <= min_hit_rate <= 1:
+        raise InputError(f"{min_hit_rate} is no share", where="--min-hit-rate", fix="from 0 to 1")
+    if max_tokens < 1:
+        raise InputError(f"{max_tokens} is no answer", where="--max-tokens", fix="at least 1")
     client = _client(base_url, model, api_key_env, headers, timeout)
     test = NeedleTest(
         model=model,

@@ -102,9 +102,8 @@ def _told(found: Mapping[str, Any]) -> str:
 
 def _probe(probe: Mapping[str, Any]) -> str:
     asked = probe["asked"]
-    if probe["kind"] in ("header", "model"):
-        return f"{probe['kind']} {asked['route']}"
-    return f"{probe['kind']} {cell(asked['tokens'])}"
+    by_kind = {"header": asked["header"], "model": asked["model"]}
+    return f"{probe['kind']} {by_kind.get(probe['kind']) or cell(asked['tokens'])}"
 
 
 def _print_list(page: Page, title: str, lines: Sequence[str]) -> None:

@@ -152,7 +152,7 @@ class OpenAIClient:
 
     def _send(self, url: str, asked: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
         sent = {"user-agent": "vllm-advisor", "accept": "application/json", **self.headers}
-        if self.key is not None:
+        if self.key is not None and "authorization" not in self.headers:
             sent["authorization"] = f"Bearer {self.key}"
         if asked is not None:
             sent["content-type"] = "application/json"

@@ -18,6 +18,7 @@ from vllm_advisor.verify.transport import printable
 _SLACK_TOKENS = 16
 _ESTIMATE_SHARE = 0.97  # of a length that cannot be counted, so that the longest still fits
 _QUARTERS = (25, 50, 75, 100)
+_LONGEST = 20_000_000  # tokens; what no model reads would only fill the memory here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,12 @@ def find_needles(
     """
     models = client.models()
     lengths = test.lengths or _lengths(models, test)
+    if max(lengths) > _LONGEST:
+        raise InputError(
+            f"{max(lengths):,} tokens are more than {_LONGEST:,}",
+            where="--lengths",
+            fix="give less",
+        )
     needles = (test.texts.at(depth=d, length=n) for n in lengths for d in test.depths)
     check_unknown(needles, test.document)
     try:
@@ -100,7 +107,7 @@ def _lengths(models: Sequence[ServedModel], test: NeedleTest) -> tuple[int, ...]
 
 def _unknown_model(name: str, models: Sequence[ServedModel], what: str) -> InputError:
     known = ", ".join(printable(model.name) for model in models)
-    fix = f"it has: {known}" if known else f"give the name it serves instead of {name!r}"
+    fix = f"it has: {known}" if known else f"check --base-url, and that it serves {name!r}"
     return InputError(what, where="--model", fix=fix)
 
 

@@ -38,7 +38,8 @@ class Probe:
 
     def asked(self) -> dict[str, str | int | None]:
         """JSON types, for the report."""
-        return {"model": self.model, "route": self.route, "tokens": self.tokens}
+        header = self.route if self.headers else None
+        return {"model": self.model, "header": header, "tokens": self.tokens}
 
 
 def probes(policy: RoutingPolicy, kinds: Collection[Kind], *, cap: int) -> tuple[Probe, ...]:

@@ -107,5 +107,5 @@ def _unreachable(error: Exception, url: str, timeout: float) -> UnknownFactError
         fix = "see in the server's log why it ended; then run this again"
     else:
         what = f"cannot reach the server ({printable(str(cause)) or type(cause).__name__})"
-        fix = "check --base-url, and that the server runs (vLLM answers GET /health)"
+        fix = "check the address, and that the server runs (vLLM answers GET /health)"
     return UnknownFactError(what, where=url, fix=fix)

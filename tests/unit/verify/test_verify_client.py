@@ -46,6 +46,12 @@ def test_an_answer_and_what_was_sent():
     assert fake.keys == [f"Bearer {KEY}"]
 
 
+def test_a_header_given_by_hand_wins_over_a_key_of_the_environment():
+    with serving(Fake(key="mine")) as fake:
+        client(fake, key=KEY, headers={"authorization": "Bearer mine"}).models()
+    assert fake.keys == ["Bearer mine"]
+
+
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_reasoning_stands_apart(field):
     with serving(saying(200, completion(None, 9, **{field: "hm"}))) as fake:

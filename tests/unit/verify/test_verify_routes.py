@@ -100,7 +100,7 @@ def test_a_router_that_follows_the_plan(plan):
     prompts = [asked["messages"][0]["content"] for asked in fake.chats]
     assert len(set(prompts)) == len(prompts)
     first, second = (p for p in result["probes"] if p["kind"] == "length")
-    assert first["asked"] == {"model": CONTRACTS.model, "route": None, "tokens": 500}
+    assert first["asked"] == {"model": CONTRACTS.model, "header": None, "tokens": 500}
     # A line of the filler has 74 bytes and 14 words, 5.3 bytes per token and not 4, as the sample
     # that goes first tells.
     assert len(fake.chats) == len(result["probes"]) + 1
