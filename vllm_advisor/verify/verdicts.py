@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
     OK = "ok"
     WRONG = "wrong"  # another instance answered
-    INCONCLUSIVE = "inconclusive"  # routers that count bytes may decide either way
+    INCONCLUSIVE = "inconclusive"  # the tokens do not tell who should have answered
     NOT_OFFERED = "not offered"  # the router does not know the name
     FAILED = "failed"  # the router or an instance refused it
     UNKNOWN = "unknown"  # it was answered, and nobody says by whom
