@@ -12,13 +12,24 @@ if TYPE_CHECKING:
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.size_report import size_report
     from vllm_advisor.api.sizing import SizeReport, size
+    from vllm_advisor.api.verifying import (
+        NeedleResult,
+        RoutesResult,
+        needle_plot,
+        verify_needle,
+        verify_routes,
+        write_plot,
+    )
 
 _WHERE = {
     "CheckReport": "checking",
+    "NeedleResult": "verifying",
     "PlanReport": "planning",
+    "RoutesResult": "verifying",
     "SizeReport": "sizing",
     "check": "checking",
     "explain": "explaining",
+    "needle_plot": "verifying",
     "plan": "planning",
     "probe": "hardware",
     "profile_names": "facts",
@@ -27,14 +38,20 @@ _WHERE = {
     "rules_text": "checking",
     "size": "sizing",
     "size_report": "size_report",
+    "verify_needle": "verifying",
+    "verify_routes": "verifying",
     "write_plan": "planning",
+    "write_plot": "verifying",
 }
 __all__ = [
     "CheckReport",
+    "NeedleResult",
     "PlanReport",
+    "RoutesResult",
     "SizeReport",
     "check",
     "explain",
+    "needle_plot",
     "plan",
     "probe",
     "profile_names",
@@ -43,7 +60,10 @@ __all__ = [
     "rules_text",
     "size",
     "size_report",
+    "verify_needle",
+    "verify_routes",
     "write_plan",
+    "write_plot",
 ]
 
 

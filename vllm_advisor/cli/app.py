@@ -42,6 +42,7 @@ COMMANDS = (
     "render",
     "explain",
     "probe",
+    "verify",
     "init",
     "profiles",
     "rules",
@@ -69,8 +70,14 @@ def _command(first: list[str]) -> Any:
     """The command line; where the first word names a command, nothing of the others is built."""
     for name in first if first and first[0] in COMMANDS else COMMANDS:
         import_module(f"vllm_advisor.cli.{name}").register(app)
-    for command in app.registered_commands:
-        command.cls = PlainCommand
+    owners = [app]
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            group.typer_instance.info.cls = PlainGroup
+            owners.append(group.typer_instance)
+    for owner in owners:
+        for command in owner.registered_commands:
+            command.cls = PlainCommand
     return app
 
 

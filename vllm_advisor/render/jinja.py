@@ -2,11 +2,12 @@
 
 Templates only place values, and every value goes through a filter: into a shell script through
 ``sh_word`` or ``comment``, into YAML through ``yaml_str`` (text), ``to_yaml`` (anything),
-``yaml_block`` (a mapping over several lines) or ``comment``.
+``yaml_block`` (a mapping over several lines) or ``comment``, into XML through ``xml``.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import shlex
 import textwrap
@@ -125,6 +126,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
+def xml_text(value: object) -> str:
+    """Text or a number inside an XML element or a quoted attribute."""
+    return html.escape(visible(str(value)))
+
+
 @cache
 def environment() -> Environment:
     """The environment; a name that a template misspells is an error, never an empty string."""
@@ -149,6 +155,7 @@ def environment() -> Environment:
         md=markdown,
         code=code_span,
         fence=code_block,
+        xml=xml_text,
     )
     return made
 
