@@ -86,7 +86,7 @@ class App:
             passages = self._passages(question, decision)
             length = self.tokens.count(passages) if passages else 0
             decision = self._decide(tokens, needs="lookup", retrieved_tokens=length)
-            if passages and decision.prompt_tokens == length:  # else they are too long
+            if passages and decision.retrieved:  # else they are too long
                 answer = self._send(decision, passages)
                 if NOT_FOUND not in answer:
                     return answer

@@ -72,9 +72,9 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
     return (Artifact(path=f"{TARGET}/config.yaml", text=text),)
 
 
-def deployment_id(instance: str, number: int, group: str) -> str:
-    """``<instance>-<n>:<group>``: LiteLLM answers with it in the header x-litellm-model-id."""
-    return f"{instance}-{number}:{group}"
+def deployment_id(group: str, instance: str, number: int) -> str:
+    """``<group>:<instance>-<n>``: LiteLLM answers with it in the header x-litellm-model-id."""
+    return f"{group}:{instance}-{number}"
 
 
 def _group(
@@ -106,7 +106,7 @@ def _group(
                     "litellm_params": params,
                     "model_info": {
                         "id": deployment_id(
-                            route.instance, number, _BY_LENGTH if by_length else name
+                            _BY_LENGTH if by_length else name, route.instance, number
                         ),
                         "max_input_tokens": route.max_prompt_tokens,
                     },

@@ -14,9 +14,10 @@ docs/applications.md tells the rest.
 
 from __future__ import annotations
 
+from vllm_advisor.routing.decision import Action, RoutingDecision
 from vllm_advisor.routing.history import afit_history, fit_history
 from vllm_advisor.routing.messages import Message, estimate_tokens
-from vllm_advisor.routing.router import Action, Router, RoutingDecision
+from vllm_advisor.routing.router import Router
 
 __all__ = [
     "Action",

@@ -19,7 +19,7 @@ class Request:
     tokens: int
     needs: Needs | None
     retrieved_tokens: int | None
-    history_tokens: int
+    history_tokens: int | None
     max_tokens: int | None
     down: frozenset[str]
 
@@ -27,6 +27,18 @@ class Request:
         """The route takes the prompt, or so many tokens, beside the answer."""
         limit = route.prompt_limit(self.max_tokens)
         return (self.tokens if tokens is None else tokens) <= limit
+
+    def fits_beside_its_answer(self, route: PolicyRoute) -> bool:
+        """It fits because its own answer is stated to be shorter than what is reserved."""
+        return self.max_tokens is not None and self.tokens + self.max_tokens <= route.max_model_len
+
+    def limit_of(self, route: PolicyRoute) -> str:
+        """``the 6,168 that chat takes``, and beside which answer where that leaves less."""
+        limit = route.prompt_limit(self.max_tokens)
+        text = f"the {max(0, limit):,} that {route.name} takes"
+        if limit < route.max_prompt_tokens:
+            text += f" beside an answer of {self.max_tokens:,}"
+        return text
 
     def is_down(self, route: PolicyRoute) -> bool:
         """The route does not answer."""

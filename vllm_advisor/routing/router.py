@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from vllm_advisor.errors import InputError
+from vllm_advisor.routing.decision import Action, RoutingDecision
 from vllm_advisor.routing.policy_file import read_policy
 from vllm_advisor.routing.request import (
     Request,
@@ -18,37 +17,6 @@ from vllm_advisor.routing.request import (
 )
 from vllm_advisor.types.routing import ClassRoute, PolicyRoute, RoutingPolicy
 from vllm_advisor.types.workload import Needs
-
-
-class Action(StrEnum):
-    """What the application does next."""
-
-    SEND = "send"  # the prompt as it is, to ``model``
-    RETRIEVE = "retrieve"  # fetch passages, then decide again with ``retrieved_tokens``
-    BOUND_HISTORY = "bound_history"  # fit_history to ``max_prompt_tokens``, then send to ``model``
-    REFUSE = "refuse"  # no instance reads so much: tell the client (HTTP 400)
-    UNAVAILABLE = "unavailable"  # who could take it does not answer: try later (HTTP 503)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoutingDecision:
-    """Where a request goes, and why.
-
-    ``prompt_tokens`` is what will be sent: with retrieval the question and its passages.
-    ``retrieve_tokens`` is the room for passages where the action is to retrieve. ``stand_ins`` may
-    be asked, in this order, if ``route`` does not answer.
-    """
-
-    action: Action
-    reason: str
-    prompt_tokens: int
-    route: str | None = None
-    instance: str | None = None
-    model: str | None = None
-    max_prompt_tokens: int | None = None
-    retrieve_tokens: int | None = None
-    stand_ins: tuple[str, ...] = ()
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 class Router:
@@ -74,7 +42,7 @@ class Router:
         request_class: str | None = None,
         route: str | None = None,
         retrieved_tokens: int | None = None,
-        history_tokens: int = 0,
+        history_tokens: int | None = None,
         max_tokens: int | None = None,
         unavailable: Collection[str] = (),
     ) -> RoutingDecision:
@@ -85,27 +53,35 @@ class Router:
             prompt_tokens: its length instead.
             tokenizer: gives the tokens of a text, or their number.
             needs: ``lookup``, ``whole_document`` or ``recent_only``; that of the class unless
-                given. Where neither says, only lengths decide.
+                given. Where neither says, the length decides, and a stated history may lose its
+                past.
             request_class: class of the plan, whose rules win over the length.
             route: a route asked for by name, as the header of the policy does it.
             retrieved_tokens: length of the prompt with passages in place of the document, once
                 they are there; 0 if nothing was found that answers.
-            history_tokens: how much of the prompt is earlier conversation.
+            history_tokens: how much of the prompt is earlier conversation; not known unless given.
             max_tokens: longest answer of this request; what the plan reserves unless given.
             unavailable: instances or routes that do not answer.
 
         Raises:
-            InputError: there is no such class or route, or no length.
+            InputError: there is no such class, route or instance, or no length.
         """
         rules = self._rules(request_class)
         request = Request(
             tokens=prompt_length(prompt, prompt_tokens, tokenizer),
             needs=needs_of(needs) or (rules.needs if rules else None),
             retrieved_tokens=token_count("retrieved_tokens", retrieved_tokens),
-            history_tokens=token_count("history_tokens", history_tokens) or 0,
+            history_tokens=token_count("history_tokens", history_tokens),
             max_tokens=token_count("max_tokens", max_tokens, least=1),
-            down=frozenset(unavailable),
+            down=self._down(unavailable),
         )
+        if (request.history_tokens or 0) > request.tokens:
+            raise InputError(
+                f"a history of {request.history_tokens:,} tokens is more than the prompt of "
+                f"{request.tokens:,} that it is part of",
+                where="history_tokens",
+                fix="count the whole prompt, with its history",
+            )
         if route is not None:
             asked = self._route(route)
             if asked.retrieved and self.policy.retrieval and not request.fits(asked):
@@ -129,9 +105,8 @@ class Router:
                 request,
                 first,
                 Action.BOUND_HISTORY,
-                f"{request.tokens:,} tokens with the history are more than the "
-                f"{first.prompt_limit(request.max_tokens):,} that {first.name} takes: summarise "
-                "old turns, keep the last ones",
+                f"{request.tokens:,} tokens with the history are not within "
+                f"{request.limit_of(first)}: summarise old turns, keep the last ones",
             )
         return self._whole(request, chain)
 
@@ -146,10 +121,12 @@ class Router:
             if request.retrieved_tokens > limit:
                 return None
             why = f"passages answer it: {request.retrieved_tokens:,} tokens instead of the whole"
-            return self._send(request, route, Action.SEND, why, tokens=request.retrieved_tokens)
+            return self._send(
+                request, route, Action.SEND, why, tokens=request.retrieved_tokens, retrieved=True
+            )
         room = min(retrieval.retrieved_tokens, limit - retrieval.question_tokens)
-        if room <= 0:
-            return None
+        if room < min(retrieval.chunk_tokens, retrieval.retrieved_tokens):
+            return None  # not even one passage
         return self._send(
             request,
             route,
@@ -167,30 +144,34 @@ class Router:
             Needs.LOOKUP,
         ):
             return False
-        if request.needs is None and not request.history_tokens:
-            return False
-        kept = request.tokens - request.history_tokens if request.history_tokens else 0
-        return request.fits(first, kept)
+        if request.history_tokens is None:
+            return request.needs is Needs.RECENT_ONLY
+        kept = request.tokens - request.history_tokens
+        room = first.prompt_limit(request.max_tokens) - kept
+        return request.history_tokens > 0 and room >= self.policy.conversation.summary_tokens
 
     def _whole(self, request: Request, chain: list[PolicyRoute], why: str = "") -> RoutingDecision:
         """The whole prompt to the first route of the chain that takes it."""
         taker = next((each for each in chain if request.fits(each)), None)
         if taker is None:
-            longest = max(chain, key=lambda each: each.prompt_limit(request.max_tokens))
-            return RoutingDecision(
-                action=Action.REFUSE,
-                prompt_tokens=request.tokens,
-                reason=self._refusal(request, longest),
+            taker = max(chain, key=lambda each: each.max_model_len)
+            if not request.fits_beside_its_answer(taker):
+                return RoutingDecision(
+                    action=Action.REFUSE,
+                    prompt_tokens=request.tokens,
+                    reason=self._refusal(request, taker),
+                )
+            reason = (
+                f"{request.tokens:,} tokens fit into the {taker.max_model_len:,} of {taker.name} "
+                f"with their answer of {request.max_tokens:,}"
             )
-        limit = taker.prompt_limit(request.max_tokens)
-        reason = f"{request.tokens:,} tokens are within the {limit:,} that {taker.name} takes"
+        else:
+            reason = f"{request.tokens:,} tokens are within {request.limit_of(taker)}"
         if why:
             reason = f"{why}; {reason}"
         if taker is not chain[0]:
             before = chain[chain.index(taker) - 1]
-            reason += (
-                f", and above the {before.prompt_limit(request.max_tokens):,} of {before.name}"
-            )
+            reason += f", and not within {request.limit_of(before)}"
         return self._send(request, taker, Action.SEND, reason)
 
     def _send(
@@ -202,6 +183,7 @@ class Router:
         *,
         tokens: int | None = None,
         room: int | None = None,
+        retrieved: bool = False,
     ) -> RoutingDecision:
         """To the route, or to what stands in while it is down."""
         length = request.tokens if tokens is None else tokens
@@ -229,21 +211,34 @@ class Router:
             model=taker.name,
             max_prompt_tokens=taker.prompt_limit(request.max_tokens),
             retrieve_tokens=room,
+            retrieved=retrieved,
             stand_ins=tuple(r.name for r in rest),
             headers={self.policy.header: taker.name},
         )
 
     def _refusal(self, request: Request, longest: PolicyRoute) -> str:
         text = (
-            f"{request.tokens:,} tokens are more than any instance reads: {longest.name} takes "
-            f"{longest.prompt_limit(request.max_tokens):,} ({longest.max_model_len:,} with the "
-            "answer)"
+            f"{request.tokens:,} tokens are more than any instance reads: not within "
+            f"{request.limit_of(longest)}, of {longest.max_model_len:,} with the answer"
         )
+        if request.tokens <= longest.max_prompt_tokens:
+            return f"{text}; a shorter answer (max_tokens) would fit"
         if self.policy.retrieval and request.needs is not Needs.LOOKUP:
             text += "; if a few passages answer it, say needs=lookup"
         if request.needs is Needs.WHOLE_DOCUMENT and request.history_tokens:
             text += "; fit_history would shorten the history"
         return text
+
+    def _down(self, names: Collection[str]) -> frozenset[str]:
+        known = {name for route in self.policy.routes for name in (route.name, route.instance)}
+        wrong = [names] if isinstance(names, str) else sorted(set(names) - known)
+        if wrong:
+            raise InputError(
+                f"{', '.join(map(repr, wrong))} names no instances and no routes",
+                where="unavailable",
+                fix=f"give a list or a set of: {', '.join(sorted(known))}",
+            )
+        return frozenset(names)
 
     def _chain(self, start: PolicyRoute) -> list[PolicyRoute]:
         return [start, *self._follow(start, "on_overflow")]

@@ -233,7 +233,7 @@ def test_a_first_question_that_is_too_long_goes_to_the_long_model(
     client = Client("fine")
     assert made(client, "").ask("w " * 400) == "fine"
     assert client.models() == ["long-docs"]
-    assert "the last turn alone has 400" in capsys.readouterr().err
+    assert "not within the 300 that chat takes" in capsys.readouterr().err
 
 
 def test_the_document_is_the_same_beginning_for_every_question() -> None:

@@ -50,10 +50,12 @@ def test_a_lookup_is_retrieved_before_it_is_read_whole() -> None:
     assert asked.prompt_tokens == 4300
     found = ROUTER.decide(prompt_tokens=100_000, needs="lookup", retrieved_tokens=4100)
     assert (found.action, found.model, found.prompt_tokens) == (Action.SEND, "rag", 4100)
+    assert found.retrieved
     nothing = ROUTER.decide(prompt_tokens=100_000, needs="lookup", retrieved_tokens=0)
     assert (nothing.action, nothing.model) == (Action.SEND, "long-docs")
     too_much = ROUTER.decide(prompt_tokens=100_000, needs="lookup", retrieved_tokens=6169)
     assert (too_much.action, too_much.model) == (Action.SEND, "long-docs")
+    assert not too_much.retrieved
 
 
 def test_a_lookup_that_is_short_needs_no_retrieval() -> None:
@@ -100,6 +102,11 @@ def test_a_history_is_shortened_before_a_long_instance_is_asked() -> None:
     )
     # 9,000 - 2,000 = 7,000 tokens remain without any history: too many.
     assert ROUTER.decide(prompt_tokens=9000, history_tokens=2000).route == "long-docs"
+    # 9,000 - 3,332 + 500 for a summary = 6,168.
+    assert ROUTER.decide(prompt_tokens=9000, history_tokens=3331).action is Action.SEND
+    assert ROUTER.decide(prompt_tokens=9000, history_tokens=3332).action is Action.BOUND_HISTORY
+    nothing = ROUTER.decide(prompt_tokens=9000, needs="recent_only", history_tokens=0)
+    assert (nothing.action, nothing.route) == (Action.SEND, "long-docs")
     assert ROUTER.decide(prompt_tokens=9000, needs="recent_only").action is Action.BOUND_HISTORY
     whole = ROUTER.decide(prompt_tokens=9000, history_tokens=8500, needs="whole_document")
     assert (whole.action, whole.route) == (Action.SEND, "long-docs")
@@ -110,6 +117,22 @@ def test_room_for_a_longer_answer_than_is_reserved() -> None:
     assert ROUTER.decide(prompt_tokens=4168, max_tokens=3000).route == "chat"
     assert ROUTER.decide(prompt_tokens=4169, max_tokens=3000).route == "long-docs"
     assert ROUTER.decide(prompt_tokens=6169, max_tokens=1).route == "long-docs"
+    # 122,780 + 100 = 122,880: nobody else could take it.
+    assert ROUTER.decide(prompt_tokens=122_780, max_tokens=100).route == "long-docs"
+    assert ROUTER.decide(prompt_tokens=122_781, max_tokens=100).action is Action.REFUSE
+    refused = ROUTER.decide(prompt_tokens=10, max_tokens=130_000)
+    assert refused.action is Action.REFUSE
+    assert "a shorter answer" in refused.reason
+    assert "-" not in refused.reason.replace("long-docs", "")
+
+
+def test_passages_are_retrieved_where_one_fits_at_least() -> None:
+    """7,168 - 6,068 - 300 = 800 tokens, a passage; one token less is none."""
+    fits = ROUTER.decide(prompt_tokens=100_000, needs="lookup", max_tokens=6068)
+    assert (fits.action, fits.retrieve_tokens) == (Action.RETRIEVE, 800)
+    assert (
+        ROUTER.decide(prompt_tokens=100_000, needs="lookup", max_tokens=6069).route == "long-docs"
+    )
 
 
 def test_an_outage() -> None:
@@ -150,6 +173,9 @@ def test_text_is_counted_by_the_tokenizer() -> None:
         ({"prompt_tokens": 1, "needs": "everything"}, "needs"),
         ({"prompt_tokens": 1, "route": "short"}, "route"),
         ({"prompt_tokens": 1, "request_class": "none"}, "request_class"),
+        ({"prompt_tokens": 1, "history_tokens": 2}, "history_tokens"),
+        ({"prompt_tokens": 1, "unavailable": "chat"}, "unavailable"),
+        ({"prompt_tokens": 1, "unavailable": ["chatt"]}, "unavailable"),
     ],
 )
 def test_what_cannot_be_asked(given: dict[str, object], place: str) -> None:
@@ -163,7 +189,7 @@ def test_what_cannot_be_asked(given: dict[str, object], place: str) -> None:
     tokens=st.integers(0, 400_000),
     needs=st.sampled_from([None, *Needs]),
     max_tokens=st.none() | st.integers(1, 6000),
-    history=st.integers(0, 10_000),
+    history=st.none() | st.integers(0, 10_000),
     retrieved=st.none() | st.integers(0, 9000),
     down=st.sets(st.sampled_from(["chat", "long-docs"])),
 )
@@ -172,7 +198,7 @@ def test_nothing_is_sent_where_it_does_not_fit(
     tokens: int,
     needs: Needs | None,
     max_tokens: int | None,
-    history: int,
+    history: int | None,
     retrieved: int | None,
     down: set[str],
 ) -> None:
@@ -180,7 +206,7 @@ def test_nothing_is_sent_where_it_does_not_fit(
         prompt_tokens=tokens,
         needs=needs,
         max_tokens=max_tokens,
-        history_tokens=history,
+        history_tokens=None if history is None else min(history, tokens),
         retrieved_tokens=retrieved,
         unavailable=down,
     )
