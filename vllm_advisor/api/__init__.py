@@ -10,13 +10,17 @@ if TYPE_CHECKING:
     from vllm_advisor.api.facts import profile_names, profile_text
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
+    from vllm_advisor.api.routing import RouteReport, route, route_trace
     from vllm_advisor.api.size_report import size_report
     from vllm_advisor.api.sizing import SizeReport, size
+    from vllm_advisor.api.traffic_report import TrafficReport
 
 _WHERE = {
     "CheckReport": "checking",
     "PlanReport": "planning",
+    "RouteReport": "routing",
     "SizeReport": "sizing",
+    "TrafficReport": "traffic_report",
     "check": "checking",
     "explain": "explaining",
     "plan": "planning",
@@ -24,6 +28,8 @@ _WHERE = {
     "profile_names": "facts",
     "profile_text": "facts",
     "read_report": "planning",
+    "route": "routing",
+    "route_trace": "routing",
     "rules_text": "checking",
     "size": "sizing",
     "size_report": "size_report",
@@ -32,7 +38,9 @@ _WHERE = {
 __all__ = [
     "CheckReport",
     "PlanReport",
+    "RouteReport",
     "SizeReport",
+    "TrafficReport",
     "check",
     "explain",
     "plan",
@@ -40,6 +48,8 @@ __all__ = [
     "profile_names",
     "profile_text",
     "read_report",
+    "route",
+    "route_trace",
     "rules_text",
     "size",
     "size_report",
