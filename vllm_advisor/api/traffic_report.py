@@ -35,11 +35,10 @@ class TrafficReport:
         ``usd_with_prefix_cache`` has hits at the price of cached tokens: those of the planned KV
         cache where its size is known, else those of a cache without limit.
         """
-        policy, total, ways = self.traffic.policy, self.traffic.total(), self.traffic.by_way()
-        *lengths, longest = self.traffic.prompt_percentiles((*_PERCENTS, 100))
-        refused, sent = ways[Way.REFUSED], total.prompt_tokens
-        routes = self.traffic.by_route()
+        policy, routes, ways = self.traffic.policy, self.traffic.by_route(), self.traffic.by_way()
+        total, refused = Tally.summed(ways.values()), ways[Way.REFUSED]
         sent = sum(tally.sent_tokens for tally in routes.values())
+        *lengths, longest = self.traffic.prompt_percentiles((*_PERCENTS, 100))
         return {
             "schema_version": "1",
             "plan": policy.plan,
@@ -110,11 +109,11 @@ class TrafficReport:
                     "because": list(each.because),
                     "max_model_len": each.max_model_len,
                     "instances": [
-                        {"instance": name, **_sums(tally, requests, each.total.sent_tokens)}
+                        {"instance": name, **_sums(tally, requests, each.sent.sent_tokens)}
                         for name, tally in each.instances.items()
                     ],
                     "refused": each.refused.requests,
-                    "usd": each.total.usd(self.prices),
+                    "usd": each.sent.usd(self.prices),
                 }
                 for each in self.what_if
             ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -33,8 +32,7 @@ class Way(StrEnum):
     REFUSED = "refused"  # no route reads it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class Landing(NamedTuple):
     """The route, ``None`` where the request is refused, and how many tokens are sent to it."""
 
     route: PolicyRoute | None

@@ -43,6 +43,19 @@ class Tally:
         self.without_output += group.without_output
         self.longest_prompt_tokens = max(self.longest_prompt_tokens, asked.prompt_tokens)
 
+    @classmethod
+    def summed(cls, tallies: Iterable[Tally]) -> Tally:
+        """Several of them as one."""
+        made = cls()
+        for each in tallies:
+            made.requests += each.requests
+            made.prompt_tokens += each.prompt_tokens
+            made.sent_tokens += each.sent_tokens
+            made.output_tokens += each.output_tokens
+            made.without_output += each.without_output
+            made.longest_prompt_tokens = max(made.longest_prompt_tokens, each.longest_prompt_tokens)
+        return made
+
     @property
     def known_output_tokens(self) -> int | None:
         """Generated tokens; ``None`` if no request says how many they were."""
@@ -88,13 +101,6 @@ class Traffic:
         made = {way: Tally() for way in Way}
         for asked, group, landing in self.landed():
             made[landing.way].add(asked, group, landing)
-        return made
-
-    def total(self) -> Tally:
-        """All requests of the trace."""
-        made = Tally()
-        for asked, group, landing in self.landed():
-            made.add(asked, group, landing)
         return made
 
     def prompt_percentiles(self, percents: Iterable[int]) -> list[int]:

@@ -28,7 +28,11 @@ class WhatIf:
     max_model_len: int
     instances: Mapping[str, Tally]
     refused: Tally
-    total: Tally  # of what is sent
+
+    @property
+    def sent(self) -> Tally:
+        """All that is sent, over the instances."""
+        return Tally.summed(self.instances.values())
 
 
 def what_if(traffic: Traffic, thresholds: Iterable[int] = ()) -> tuple[WhatIf, ...]:
@@ -77,20 +81,16 @@ def _moved(traffic: Traffic, threshold: int, because: tuple[str, ...]) -> WhatIf
     needed = round_up(threshold + first.reserved_output_tokens, _LENGTH_STEP)
     landings = Landings(with_threshold(traffic.policy, threshold))
     instances = {route.instance: Tally() for route in traffic.policy.routes}
-    refused, total = Tally(), Tally()
+    refused = Tally()
     for asked, group, landing in traffic.landed(landings):
-        if landing.route is None:
-            refused.add(asked, group, landing)
-        else:
-            instances[landing.route.instance].add(asked, group, landing)
-            total.add(asked, group, landing)
+        tally = refused if landing.route is None else instances[landing.route.instance]
+        tally.add(asked, group, landing)
     return WhatIf(
         max_prompt_tokens=threshold,
         because=because,
         max_model_len=needed,
         instances=instances,
         refused=refused,
-        total=total,
     )
 
 
