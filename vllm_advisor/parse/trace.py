@@ -56,11 +56,12 @@ class Trace:
         kinds: dict[Sequence[str], list[_Column]] = {}  # of JSON rows: each may have other keys
         header: Sequence[str] | None = None
         columns: list[_Column] = []
-        for line, names, values in trace_rows(self.file, trace_lines(self.file, self._stream)):
+        lines = trace_lines(self.file, self._stream)
+        for line, named, names, values in trace_rows(self.file, lines):
             if names is not header:
                 header, kind = names, tuple(names)
                 if kind not in kinds:
-                    kinds[kind] = self._columns(kind, line)
+                    kinds[kind] = self._columns(kind, named)
                 columns = kinds[kind]
             yield self._request(columns, values, line)
         if header is None:

@@ -14,7 +14,8 @@ from vllm_advisor.errors import InputError
 _MOST_ARRAY_CHARACTERS = 1 << 29
 _BETWEEN = re.compile(r"[\s,]*")
 
-Row = tuple[int, Sequence[str], Sequence[Any]]  # line, names of the columns, values
+# Line of the row, line of the names, names of the columns, values.
+Row = tuple[int, int, Sequence[str], Sequence[Any]]
 
 
 def trace_rows(file: str, lines: Iterable[str]) -> Iterator[Row]:
@@ -41,13 +42,13 @@ def trace_rows(file: str, lines: Iterable[str]) -> Iterator[Row]:
 def _csv_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
     reader = csv.reader(lines, strict=True, skipinitialspace=True)
     names: list[str] | None = None
-    number = first
+    number = named = first
     try:
         for cells in reader:
             if not "".join(cells).strip() and len(cells) < 2:
                 pass  # a blank line
             elif names is None:
-                names = cells
+                names, named = cells, number
             elif len(cells) != len(names):
                 raise InputError(
                     f"the row has {len(cells)} values for {len(names)} columns",
@@ -55,7 +56,7 @@ def _csv_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
                     fix="give each column a value, or leave it empty between commas",
                 )
             else:
-                yield number, names, cells
+                yield number, named, names, cells
             number = first + reader.line_num
     except csv.Error as error:
         raise InputError(
@@ -68,12 +69,12 @@ def _object_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line.rstrip())
         except json.JSONDecodeError as error:
             raise _no_json(error.msg, f"{file}:{number}:{error.colno}") from None
         except (ValueError, RecursionError) as error:
             raise _no_json(str(error), f"{file}:{number}") from None
-        yield (number, *_parts(row, f"{file}:{number}"))
+        yield (number, number, *_parts(row, f"{file}:{number}"))
 
 
 def _array_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
@@ -104,7 +105,7 @@ def _array_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
         except (ValueError, RecursionError) as error:
             raise _no_json(str(error), where) from None
         comma = ","
-        yield (number, *_parts(row, where))
+        yield (number, number, *_parts(row, where))
     if text[at + 1 :].strip():
         raise _no_json("something follows the array", where)
 
