@@ -34,10 +34,14 @@ def lengths(content: str | bytes, names: Names = KNOWN) -> list[tuple[int, int |
     "content",
     [
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,374,44\n2023,396,109\n",
-        '{"timestamp": 0, "input_length": 374, "output_length": 44, "hash_ids": [0]}\n'
-        '{"timestamp": 1, "input_length": 396, "output_length": 109, "hash_ids": [0]}\n',
-        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
-        "5,ChatGPT,374,44,418,API log\n9,GPT-4,396,109,505,API log\n",
+        (
+            '{"timestamp": 0, "input_length": 374, "output_length": 44, "hash_ids": [0]}\n'
+            '{"timestamp": 1, "input_length": 396, "output_length": 109, "hash_ids": [0]}\n'
+        ),
+        (
+            "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+            "5,ChatGPT,374,44,418,API log\n9,GPT-4,396,109,505,API log\n"
+        ),
         "input_tokens,completion_tokens\n374,44\n396,109\n",
         "arrived_at,num_prefill_tokens,num_decode_tokens\n0,374,44\n1,396,109\n",
         "PROMPT_TOKENS,Output_Tokens\n374,44\n396,109\n",
@@ -46,8 +50,10 @@ def lengths(content: str | bytes, names: Names = KNOWN) -> list[tuple[int, int |
         "\ufeffprompt_tokens,output_tokens\n374,44\n396,109",
         '\n{"prompt_tokens": 374, "output_tokens": 44}\n\n  {"output_tokens": 109, "prompt_tokens": 396.0}',
         '[{"prompt_tokens": 374, "output_tokens": 44},\n {"prompt_tokens": 396, "output_tokens": 109}]\n',
-        '\ufeff \n[\n{\n"prompt_tokens": 374, "output_tokens": 44\n}\n,\n'
-        '{"prompt_tokens": 396, "output_tokens": 109}\n]\n\n',
+        (
+            '\ufeff \n[\n{\n"prompt_tokens": 374, "output_tokens": 44\n}\n,\n'
+            '{"prompt_tokens": 396, "output_tokens": 109}\n]\n\n'
+        ),
     ],
 )
 def test_the_same_two_requests_in_many_forms(content: str) -> None:
