@@ -62,13 +62,13 @@ class TrafficReport:
                     "instance": route.instance,
                     "max_prompt_tokens": route.max_prompt_tokens,
                     "max_model_len": route.max_model_len,
-                    **_sums(tally, total.requests, sent),
-                    "output_tokens": tally.known_output_tokens,
+                    **_sums(routes[route.name], total.requests, sent),
+                    "output_tokens": routes[route.name].known_output_tokens,
                     "cut_answers": self.traffic.cut_answers[route.name],
-                    "usd": tally.usd(self.prices),
-                    "usd_with_prefix_cache": self._usd_with_cache(route.name, tally),
+                    "usd": routes[route.name].usd(self.prices),
+                    "usd_with_prefix_cache": self._usd_with_cache(route.name, routes[route.name]),
                 }
-                for route, tally in routes.items()
+                for route in policy.routes
             ],
             "refused": {
                 "requests": refused.requests,
@@ -80,7 +80,7 @@ class TrafficReport:
             "bounded_history": _saved(ways[Way.BOUNDED]),
             "usd": _added(tally.usd(self.prices) for tally in routes.values()),
             "usd_with_prefix_cache": _added(
-                self._usd_with_cache(route.name, tally) for route, tally in routes.items()
+                self._usd_with_cache(name, tally) for name, tally in routes.items()
             ),
             "prefix_cache": _prefix_cache(self.traffic),
             "what_if": self._what_if(total.requests),
@@ -146,6 +146,11 @@ class TrafficReport:
             "what-if moves the threshold and nothing else: a longer max_model_len takes KV cache "
             "that fewer requests at once then share, so plan again with it"
         )
+        if self.prices.input is not None:
+            yield (
+                "a token has the same price on every instance: a threshold changes usd only by "
+                "what is refused, retrieved or shortened"
+            )
         policy = self.traffic.policy
         first, retrieval = policy.route(policy.by_length[0]), policy.retrieval
         route = policy.route(retrieval.route) if retrieval else None

@@ -58,7 +58,7 @@ class Trace:
         columns: list[_Column] = []
         lines = trace_lines(self.file, self._stream)
         for line, named, names, values in trace_rows(self.file, lines):
-            if names is not header:
+            if names is not header and names != header:
                 header, kind = names, tuple(names)
                 if kind not in kinds:
                     kinds[kind] = self._columns(kind, named)
@@ -90,19 +90,20 @@ class Trace:
                     line,
                 ) from None
         if fields["prompt_tokens"] is None:
-            raise self._wrong(f"{self.columns['prompt_tokens']} has no value", line)
+            name = columns[0][1]  # COLUMNS begins with it
+            raise self._wrong(f"{name} has no value", line)
         request = TracedRequest(**fields)
-        if request.block_ids is not None:
+        if request.hash_ids is not None:
             self._check_blocks(request, line)
         return request
 
     def _check_blocks(self, request: TracedRequest, line: int) -> None:
         """More ids than blocks tell that a block has another size."""
         blocks = ceil_div(request.prompt_tokens, self._block_tokens)
-        ids = len(request.block_ids or ())
+        ids = len(request.hash_ids or ())
         if ids > blocks:
             raise self._wrong(
-                f"{self.columns['block_ids']} has {ids:,} ids; {request.prompt_tokens:,} tokens "
+                f"{self.columns['hash_ids']} has {ids:,} ids; {request.prompt_tokens:,} tokens "
                 f"are {blocks:,} blocks of {self._block_tokens:,}",
                 line,
                 fix="say how many tokens an id stands for: --hash-block-tokens N",

@@ -40,7 +40,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "retrieved_tokens": ("retrieved_tokens",),
     "history_tokens": ("history_tokens",),
     "max_tokens": ("max_tokens",),
-    "block_ids": ("hash_ids",),
+    "hash_ids": ("hash_ids",),
 }
 _MOST_TOKENS = 10**12
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
@@ -109,7 +109,7 @@ def field_readers(names: Names) -> dict[str, Callable[[Any], Any]]:
         "needs": _read_needs,
         "request_class": lambda value: _read_name(value, "class", names.classes),
         "route": lambda value: _read_name(value, "route", names.routes),
-        "block_ids": _read_block_ids,
+        "hash_ids": _read_hash_ids,
     }
 
 
@@ -169,7 +169,7 @@ def _read_name(value: Any, what: str, known: Collection[str] | None) -> str | No
     return value
 
 
-def _read_block_ids(value: Any) -> tuple[BlockId, ...] | None:
+def _read_hash_ids(value: Any) -> tuple[BlockId, ...] | None:
     if value is None or value == "":
         return None
     if isinstance(value, str):  # a cell of CSV

@@ -65,16 +65,24 @@ def _csv_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
 
 
 def _object_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
+    decode = json.JSONDecoder().raw_decode
     for number, line in enumerate(lines, first):
-        if not line.strip():
+        text = line.strip()
+        if not text:
             continue
         try:
-            row = json.loads(line.rstrip())
+            row, end = decode(text)
         except json.JSONDecodeError as error:
-            raise _no_json(error.msg, f"{file}:{number}:{error.colno}") from None
+            column = line.index(text) + error.pos + 1
+            raise _no_json(error.msg, f"{file}:{number}:{column}") from None
         except (ValueError, RecursionError) as error:
             raise _no_json(str(error), f"{file}:{number}") from None
-        yield (number, number, *_parts(row, f"{file}:{number}"))
+        if end != len(text):
+            column = line.index(text) + end + 1
+            raise _no_json("something follows the object", f"{file}:{number}:{column}")
+        if type(row) is not dict:
+            raise _no_object(f"{file}:{number}")
+        yield number, number, tuple(row), tuple(row.values())
 
 
 def _array_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
@@ -104,8 +112,10 @@ def _array_rows(file: str, first: int, lines: Iterable[str]) -> Iterator[Row]:
             raise _no_json(error.msg, f"{file}:{line}") from None
         except (ValueError, RecursionError) as error:
             raise _no_json(str(error), where) from None
+        if type(row) is not dict:
+            raise _no_object(where)
         comma = ","
-        yield (number, number, *_parts(row, where))
+        yield number, number, tuple(row), tuple(row.values())
     if text[at + 1 :].strip():
         raise _no_json("something follows the array", where)
 
@@ -125,12 +135,8 @@ def _array_text(file: str, lines: Iterable[str]) -> str:
     return "".join(parts)
 
 
-def _parts(row: Any, where: str) -> tuple[Sequence[str], Sequence[Any]]:
-    if not isinstance(row, dict):
-        raise InputError(
-            "the row is no JSON object", where=where, fix='write {"prompt_tokens": 374}'
-        )
-    return tuple(row), tuple(row.values())
+def _no_object(where: str) -> InputError:
+    return InputError("the row is no JSON object", where=where, fix='write {"prompt_tokens": 374}')
 
 
 def _no_json(what: str, where: str) -> InputError:

@@ -55,6 +55,10 @@ def print_traffic(report: Mapping[str, Any]) -> None:
     )
     lengths = ", ".join(f"{key} {number(n)}" for key, n in report["prompt_lengths"].items())
     page.text(f"prompt lengths: {lengths}")
+    columns = report["trace"]["columns"]
+    used = ", ".join(f"{f} is {n}" if f != n else f for f, n in columns.items())
+    ignored = ", ".join(report["trace"]["ignored_columns"])
+    page.text(f"columns: {used}" + (f"; ignored: {ignored}" if ignored else ""))
     _print_routes(page, report)
     _print_prefix_cache(page, report["prefix_cache"])
     _print_what_if(page, report["what_if"])
@@ -68,7 +72,8 @@ def _print_routes(page: Page, report: Mapping[str, Any]) -> None:
     refused = report["refused"]
     rows = [
         (
-            f"{route['route']} ({route['instance']})",
+            route["route"],
+            route["instance"],
             number(route["requests"]),
             _share(route["requests_share"]),
             number(route["prompt_tokens"]),
@@ -80,11 +85,12 @@ def _print_routes(page: Page, report: Mapping[str, Any]) -> None:
         for route in report["routes"]
     ]
     share = _share(refused["requests_share"])
-    rows.append(("refused", number(refused["requests"]), share, *("",) * 5))
+    rows.append(("refused", "", number(refused["requests"]), share, *("",) * 5))
     page.heading("Routes")
     page.table(
         (
-            "route (instance)",
+            "route",
+            "instance",
             "requests",
             "share",
             "prompt tokens",
@@ -94,7 +100,7 @@ def _print_routes(page: Page, report: Mapping[str, Any]) -> None:
             "USD",
         ),
         rows,
-        right=range(1, 8),
+        right=range(2, 9),
     )
     if refused["requests"]:
         page.text(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from vllm_advisor.routing.landing import Asked, Landing, Landings, Way
 from vllm_advisor.routing.prefix_reuse import PrefixReuse
-from vllm_advisor.types.routing import PolicyRoute, RoutingPolicy, TokenPrices
+from vllm_advisor.types.routing import RoutingPolicy, TokenPrices
 from vllm_advisor.types.trace import TracedRequest
 from vllm_advisor.types.workload import Needs
 
@@ -88,12 +88,12 @@ class Traffic:
         for asked, group in self.groups.items():
             yield asked, group, group.landing if landings is None else landings.of(asked)
 
-    def by_route(self) -> dict[PolicyRoute, Tally]:
-        """What every route of the policy gets."""
-        made = {route: Tally() for route in self.policy.routes}
+    def by_route(self) -> dict[str, Tally]:
+        """What every route of the policy gets, by its name."""
+        made = {route.name: Tally() for route in self.policy.routes}
         for asked, group, landing in self.landed():
             if landing.route is not None:
-                made[landing.route].add(asked, group, landing)
+                made[landing.route.name].add(asked, group, landing)
         return made
 
     def by_way(self) -> dict[Way, Tally]:
@@ -174,12 +174,12 @@ def route_traffic(
                 length = landing.sent_tokens + request.output_tokens
                 if length > landing.route.max_model_len:
                     cut_answers[landing.route.name] += 1
-        if request.block_ids is not None:
+        if request.hash_ids is not None:
             reuse = reuse or PrefixReuse(block_tokens, cache_tokens or {})
-            reuse.offer(request.block_ids, request.prompt_tokens)
+            reuse.offer(request.hash_ids, request.prompt_tokens)
             if landing.way is Way.WHOLE and landing.route is not None:
                 reuse.send(
-                    request.block_ids,
+                    request.hash_ids,
                     request.prompt_tokens,
                     route=landing.route.name,
                     instance=landing.route.instance,

@@ -12,7 +12,7 @@ BlockId = int | str
 class TracedRequest(NamedTuple):
     """What a trace says of a request; ``None`` where it does not say.
 
-    ``block_ids`` name the blocks of the prompt in their order; each stands for the whole prompt up
+    ``hash_ids`` name the blocks of the prompt in their order; each stands for the whole prompt up
     to its end, so that equal ids are equal prefixes. ``retrieved_tokens`` is the length of the
     prompt with passages in place of a document, ``history_tokens`` how much of the prompt is
     earlier conversation, ``max_tokens`` the longest answer that was asked for.
@@ -28,4 +28,4 @@ class TracedRequest(NamedTuple):
     retrieved_tokens: int | None = None
     history_tokens: int | None = None
     max_tokens: int | None = None
-    block_ids: tuple[BlockId, ...] | None = None
+    hash_ids: tuple[BlockId, ...] | None = None

@@ -77,7 +77,7 @@ def test_every_field() -> None:
         retrieved_tokens=0,
         history_tokens=700,
         max_tokens=256,
-        block_ids=(1, "b"),
+        hash_ids=(1, "b"),
     )
 
 
@@ -131,6 +131,7 @@ def test_rows_of_json_may_have_other_keys_each() -> None:
         ("prompt_tokens,route\n1,chat\n", "the policy has no such route; it has: short", "t:2"),
         ("prompt_tokens,hash_ids\n1,[1\n", "this is no list of block ids", "t:2"),
         ('{"prompt_tokens": 1}\n{"prompt_tokens": 2\n', "this is no JSON: ", "t:2:20"),
+        ('  {"prompt_tokens": 1} {"prompt_tokens": 2}\n', "something follows", "t:1:23"),
         ('{"prompt_tokens": 1}\n[2]\n', "the row is no JSON object", "t:2"),
         ('{"prompt_tokens": 1}\n{"output_tokens": 2}\n', "no column with the length", "t:2"),
         ('{"prompt_tokens": true}\n', "prompt_tokens is True: this is no number", "t:1"),
@@ -189,7 +190,7 @@ def test_fewer_ids_than_blocks_are_taken_as_they_are() -> None:
     """A prompt of 1,600 tokens is 3.125 blocks of 512: 3 whole ones, 4 with the started one."""
     for ids in ([1], [1, 2, 3], [1, 2, 3, 4]):
         (row,) = read(json.dumps({"prompt_tokens": 1600, "hash_ids": ids}))
-        assert row.block_ids == tuple(ids)
+        assert row.hash_ids == tuple(ids)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -266,4 +267,4 @@ def test_the_public_heads() -> None:
     mooncake = list(Trace(str(DATA / "mooncake_conversation_head.jsonl")))
     assert len(mooncake) == 200
     assert mooncake[0].prompt_tokens == 6758
-    assert mooncake[0].block_ids == tuple(range(14))  # 6,758 / 512 = 13.2: 14 blocks
+    assert mooncake[0].hash_ids == tuple(range(14))  # 6,758 / 512 = 13.2: 14 blocks

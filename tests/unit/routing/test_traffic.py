@@ -31,10 +31,6 @@ def requests(*rows: dict[str, object]) -> list[TracedRequest]:
     return [TracedRequest(**row) for row in rows]
 
 
-def tallies(traffic: Traffic) -> dict[str, Tally]:
-    return {route.name: tally for route, tally in traffic.by_route().items()}
-
-
 def total(traffic: Traffic) -> Tally:
     return Tally.summed(traffic.by_way().values())
 
@@ -54,7 +50,7 @@ SMALL = requests(
 
 def test_by_hand() -> None:
     traffic = route_traffic(CONTRACTS, SMALL)
-    got = tallies(traffic)
+    got = traffic.by_route()
     chat, rag, long = got["chat"], got["rag"], got["long-docs"]
     assert (chat.requests, rag.requests, long.requests) == (3, 2, 2)
     assert chat.sent_tokens == 6168 + 6168 + 6168
@@ -85,11 +81,11 @@ def test_by_hand() -> None:
 
 
 def test_a_price_that_is_not_known() -> None:
-    chat = tallies(route_traffic(CONTRACTS, SMALL))["chat"]
+    chat = route_traffic(CONTRACTS, SMALL).by_route()["chat"]
     assert chat.usd(TokenPrices()) is None
     assert chat.usd(TokenPrices(output=1.0)) is None
     assert chat.usd(TokenPrices(input=1.0)) is None  # generated tokens are not for nothing
-    silent = tallies(route_traffic(CONTRACTS, requests({"prompt_tokens": 5})))["chat"]
+    silent = route_traffic(CONTRACTS, requests({"prompt_tokens": 5})).by_route()["chat"]
     assert silent.usd(TokenPrices(input=1.0)) == pytest.approx(5e-6)
     assert silent.known_output_tokens is None
 
@@ -100,14 +96,14 @@ def test_what_a_row_says_wins_over_what_is_said_for_all() -> None:
         {"prompt_tokens": 9000, "needs": Needs.WHOLE_DOCUMENT},
         {"prompt_tokens": 9000, "request_class": "contract-review"},
     )
-    got = tallies(route_traffic(CONTRACTS, rows, needs=Needs.LOOKUP))
+    got = route_traffic(CONTRACTS, rows, needs=Needs.LOOKUP).by_route()
     # Its class is pinned: what the answer needs decides nothing there.
     assert (got["rag"].requests, got["long-docs"].requests) == (1, 2)
     rows = requests(
         {"prompt_tokens": 100},
         {"prompt_tokens": 100, "request_class": "chat"},
     )
-    got = tallies(route_traffic(CONTRACTS, rows, request_class="contract-review"))
+    got = route_traffic(CONTRACTS, rows, request_class="contract-review").by_route()
     assert (got["chat"].requests, got["long-docs"].requests) == (1, 1)
     with pytest.raises(InputError, match="no class 'x'"):
         route_traffic(CONTRACTS, rows, request_class="x")
@@ -115,11 +111,11 @@ def test_what_a_row_says_wins_over_what_is_said_for_all() -> None:
 
 def test_prefixes_count_where_the_whole_prompt_is_sent() -> None:
     rows = requests(
-        {"prompt_tokens": 1024, "block_ids": (1, 2)},  # chat
-        {"prompt_tokens": 1024, "block_ids": (1, 2)},  # chat: 1,023 hits
-        {"prompt_tokens": 9216, "block_ids": tuple(range(1, 19))},  # long-docs: its own cache
-        {"prompt_tokens": 9216, "block_ids": tuple(range(1, 19)), "needs": Needs.LOOKUP},  # rag
-        {"prompt_tokens": 122_880, "block_ids": tuple(range(1, 241))},  # refused
+        {"prompt_tokens": 1024, "hash_ids": (1, 2)},  # chat
+        {"prompt_tokens": 1024, "hash_ids": (1, 2)},  # chat: 1,023 hits
+        {"prompt_tokens": 9216, "hash_ids": tuple(range(1, 19))},  # long-docs: its own cache
+        {"prompt_tokens": 9216, "hash_ids": tuple(range(1, 19)), "needs": Needs.LOOKUP},  # rag
+        {"prompt_tokens": 122_880, "hash_ids": tuple(range(1, 241))},  # refused
         {"prompt_tokens": 1024},
     )
     reuse = route_traffic(CONTRACTS, rows, cache_tokens={"chat": 512}).reuse
@@ -193,7 +189,7 @@ def test_landings_are_what_the_router_decides(rows: list[TracedRequest], policy:
 @given(st.lists(ROWS, min_size=1, max_size=30))
 def test_nothing_is_lost(rows: list[TracedRequest]) -> None:
     traffic = route_traffic(CONTRACTS, rows)
-    routes, ways = tallies(traffic), traffic.by_way()
+    routes, ways = traffic.by_route(), traffic.by_way()
     refused = ways[Way.REFUSED]
     assert sum(t.requests for t in routes.values()) + refused.requests == len(rows)
     asked = sum(t.prompt_tokens for t in routes.values()) + refused.prompt_tokens
@@ -218,7 +214,7 @@ def test_a_higher_threshold_never_sends_the_first_route_less(
     firsts = []
     for each in found:
         assert each.sent.requests + each.refused.requests == len(rows)
-        got = tallies(route_traffic(with_threshold(CONTRACTS, each.max_prompt_tokens), rows))
+        got = route_traffic(with_threshold(CONTRACTS, each.max_prompt_tokens), rows).by_route()
         assert each.sent == Tally.summed(got.values())
         firsts.append(got["chat"].requests)
     assert firsts == sorted(firsts)
@@ -303,7 +299,7 @@ def test_public_traces_by_an_independent_count(name: str) -> None:
             cut[place] += 1
     assert sum(counts.values()) == 200
     traffic = route_traffic(CONTRACTS, Trace(str(DATA / name)))
-    got = {**tallies(traffic), "refused": traffic.by_way()[Way.REFUSED]}
+    got = {**traffic.by_route(), "refused": traffic.by_way()[Way.REFUSED]}
     assert {place: t.requests for place, t in got.items() if t.requests} == counts
     assert {place: t.prompt_tokens for place, t in got.items() if t.requests} == tokens
     assert traffic.cut_answers == cut
