@@ -26,12 +26,13 @@ class PlannedPolicy:
     cache_tokens: dict[str, int] = field(default_factory=dict)
 
 
-def find_policy(plan: str | Path) -> PlannedPolicy:
+def find_policy(plan: str | Path, *, with_cache: bool = False) -> PlannedPolicy:
     """The policy of a plan.
 
     Args:
         plan: a routing.yaml, a plan.yaml, or a folder that has one; there routing.yaml holds the
             policy, and a plan.yaml beside it the sizes of the KV caches.
+        with_cache: look for these sizes.
 
     Raises:
         InputError: there is no such file, or no policy in it.
@@ -40,17 +41,18 @@ def find_policy(plan: str | Path) -> PlannedPolicy:
     if path.is_dir():
         routing, planned = path / ROUTING_FILE, path / PLAN_FILE
         if routing.exists():
-            tokens = _cache_tokens(explain(planned), planned) if planned.exists() else {}
-            return PlannedPolicy(policy=read_policy(routing), cache_tokens=tokens)
+            policy, wanted = read_policy(routing), with_cache and planned.exists()
+            tokens = _cache_tokens(explain(planned), planned) if wanted else {}
+            return PlannedPolicy(policy=policy, cache_tokens=tokens)
         if planned.exists():
-            return _of_plan(planned)
+            return _of_plan(planned, with_cache=with_cache)
         raise InputError(
             f"the folder has neither {ROUTING_FILE} nor {PLAN_FILE}",
             where=str(plan),
             fix="name a folder that `vllm-advisor plan WORKLOAD --output-dir DIR` wrote",
         )
     if _is_plan(path):
-        return _of_plan(path)
+        return _of_plan(path, with_cache=with_cache)
     return PlannedPolicy(policy=read_policy(path))
 
 
@@ -63,7 +65,7 @@ def _is_plan(path: Path) -> bool:
         return False  # said by who reads it
 
 
-def _of_plan(path: Path) -> PlannedPolicy:
+def _of_plan(path: Path, *, with_cache: bool) -> PlannedPolicy:
     data = explain(path)
     given = data.get("routing_policy")
     if not isinstance(given, dict):
@@ -82,7 +84,8 @@ def _of_plan(path: Path) -> PlannedPolicy:
         raise InputError(
             f"routing_policy cannot be read: {error}", where=str(path), fix=_FIX
         ) from None
-    return PlannedPolicy(policy=policy, cache_tokens=_cache_tokens(data, path))
+    tokens = _cache_tokens(data, path) if with_cache else {}
+    return PlannedPolicy(policy=policy, cache_tokens=tokens)
 
 
 def _cache_tokens(data: dict[str, Any], path: Path) -> dict[str, int]:

@@ -16,7 +16,7 @@ from vllm_advisor.parse.trace_columns import Names
 from vllm_advisor.routing.request import needs_of
 from vllm_advisor.routing.router import Action, Router, RoutingDecision
 from vllm_advisor.routing.traffic import route_traffic
-from vllm_advisor.routing.what_if import what_if
+from vllm_advisor.routing.what_if import check_thresholds, what_if
 from vllm_advisor.types.routing import RoutingPolicy, TokenPrices
 from vllm_advisor.types.workload import Needs
 
@@ -126,7 +126,7 @@ def route_trace(
         InputError: the trace or a row of it cannot be read, there is no policy, or it has no such
             class, route or threshold.
     """
-    planned = find_policy(plan)
+    planned = find_policy(plan, with_cache=True)
     policy = planned.policy
     prices = _prices(
         policy.prices,
@@ -134,7 +134,10 @@ def route_trace(
         output=output_usd_per_million_tokens,
         cached_input=cached_input_usd_per_million_tokens,
     )
+    # Said before a long trace is read.
     _check_class(policy, request_class)
+    thresholds = tuple(thresholds)
+    check_thresholds(policy, thresholds)
     rows = Trace(
         str(trace),
         stream=stream,
@@ -181,7 +184,11 @@ def _prices(known: TokenPrices, **given: float | None) -> TokenPrices:
 
 
 def _check_class(policy: RoutingPolicy, name: str | None) -> None:
-    """Said before a long trace is read, and even if every row names a class of its own."""
+    """Even if every row names a class of its own.
+
+    Raises:
+        InputError: the policy has no such class.
+    """
     known = [each.name for each in policy.classes]
     if name is not None and name not in known:
         raise InputError(

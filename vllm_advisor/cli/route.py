@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -146,7 +145,6 @@ def _print_decision(plan: str, given: dict[str, Any], form: DataFormat) -> None:
     else:
         print_data(report.to_dict(), form)
     if not report.taken:
-        sys.stdout.flush()
         raise typer.Exit(EXIT_NO)
 
 

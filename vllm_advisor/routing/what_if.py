@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from vllm_advisor.errors import InputError
 from vllm_advisor.routing.landing import Landings
 from vllm_advisor.routing.traffic import Tally, Traffic
-from vllm_advisor.types.routing import RoutingPolicy
+from vllm_advisor.types.routing import PolicyRoute, RoutingPolicy
 from vllm_advisor.units import round_up
 
 PERCENTS = (50, 75, 90, 95, 99)
@@ -45,30 +45,17 @@ def what_if(traffic: Traffic, thresholds: Iterable[int] = ()) -> tuple[WhatIf, .
     Raises:
         InputError: a given threshold is not within 1 and the limit of the next route.
     """
-    policy = traffic.policy
-    thresholds = tuple(thresholds)
+    policy, thresholds = traffic.policy, tuple(thresholds)
+    check_thresholds(policy, thresholds)
     if len(policy.by_length) < 2:
-        if thresholds:
-            raise InputError(
-                f"there is no threshold to move: {policy.by_length[0]} alone takes prompts by "
-                "their length",
-                where="--threshold",
-                fix="leave it out",
-            )
         return ()
     first, following = (policy.route(name) for name in policy.by_length[:2])
+    most = following.max_prompt_tokens
     asked: dict[int, list[str]] = {first.max_prompt_tokens: ["present"]}
     for percent, length in zip(PERCENTS, traffic.prompt_percentiles(PERCENTS), strict=True):
-        within = max(1, min(length, following.max_prompt_tokens))
-        asked.setdefault(within, []).append(f"p{percent}")
+        name = f"p{percent}" if length <= most else f"below p{percent}"
+        asked.setdefault(max(1, min(length, most)), []).append(name)
     for threshold in thresholds:
-        if not 1 <= threshold <= following.max_prompt_tokens:
-            raise InputError(
-                f"{threshold:,} tokens are no threshold for {first.name}: the next route, "
-                f"{following.name}, takes {following.max_prompt_tokens:,}",
-                where="--threshold",
-                fix=f"give 1 to {following.max_prompt_tokens:,} tokens",
-            )
         asked.setdefault(threshold, []).append("given")
     return tuple(
         _moved(traffic, threshold, tuple(dict.fromkeys(asked[threshold])))
@@ -76,9 +63,32 @@ def what_if(traffic: Traffic, thresholds: Iterable[int] = ()) -> tuple[WhatIf, .
     )
 
 
+def check_thresholds(policy: RoutingPolicy, thresholds: Iterable[int]) -> None:
+    """Lengths that can be asked about as max_prompt_tokens of the first route.
+
+    Raises:
+        InputError: one is not within 1 and the limit of the next route, or there is no next route.
+    """
+    for threshold in thresholds:
+        if len(policy.by_length) < 2:
+            raise InputError(
+                f"there is no threshold to move: {policy.by_length[0]} alone takes prompts by "
+                "their length",
+                where="--threshold",
+                fix="leave it out",
+            )
+        first, following = (policy.route(name) for name in policy.by_length[:2])
+        if not 1 <= threshold <= following.max_prompt_tokens:
+            raise InputError(
+                f"{threshold:,} tokens are no threshold for {first.name}: the next route, "
+                f"{following.name}, takes {following.max_prompt_tokens:,}",
+                where="--threshold",
+                fix=f"give 1 to {following.max_prompt_tokens:,} tokens",
+            )
+
+
 def _moved(traffic: Traffic, threshold: int, because: tuple[str, ...]) -> WhatIf:
     first = traffic.policy.route(traffic.policy.by_length[0])
-    needed = round_up(threshold + first.reserved_output_tokens, _LENGTH_STEP)
     landings = Landings(with_threshold(traffic.policy, threshold))
     instances = {route.instance: Tally() for route in traffic.policy.routes}
     refused = Tally()
@@ -88,7 +98,7 @@ def _moved(traffic: Traffic, threshold: int, because: tuple[str, ...]) -> WhatIf
     return WhatIf(
         max_prompt_tokens=threshold,
         because=because,
-        max_model_len=needed,
+        max_model_len=_needed_length(first, threshold),
         instances=instances,
         refused=refused,
     )
@@ -100,10 +110,12 @@ def with_threshold(policy: RoutingPolicy, threshold: int) -> RoutingPolicy:
     Its max_model_len grows where prompt and answer need it, and never shrinks.
     """
     first = policy.route(policy.by_length[0])
-    needed = round_up(threshold + first.reserved_output_tokens, _LENGTH_STEP)
-    moved = replace(
-        first, max_prompt_tokens=threshold, max_model_len=max(first.max_model_len, needed)
-    )
+    length = max(first.max_model_len, _needed_length(first, threshold))
+    moved = replace(first, max_prompt_tokens=threshold, max_model_len=length)
     return replace(
         policy, routes=tuple(moved if route is first else route for route in policy.routes)
     )
+
+
+def _needed_length(route: PolicyRoute, threshold: int) -> int:
+    return round_up(threshold + route.reserved_output_tokens, _LENGTH_STEP)

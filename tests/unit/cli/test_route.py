@@ -358,7 +358,7 @@ def test_help_opens_with_examples() -> None:
 def test_plans_without_a_policy(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
     plan = write_plan(tmp_path, **changes)
     with pytest.raises(InputError) as caught:
-        api.route(plan, prompt_tokens=5)
+        api.route_trace(plan, AZURE)
     assert what in caught.value.what
     assert caught.value.where == str(plan)
 

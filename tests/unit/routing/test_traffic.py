@@ -258,7 +258,7 @@ def test_no_threshold_is_above_the_next_route() -> None:
     assert [(w.max_prompt_tokens, w.because) for w in what_if(traffic)] == [
         (1, ("p50",)),
         (6168, ("present",)),
-        (LONG_LIMIT, ("p75", "p90", "p95", "p99")),
+        (LONG_LIMIT, ("below p75", "below p90", "below p95", "below p99")),
     ]
     for threshold in (0, LONG_LIMIT + 1):
         with pytest.raises(InputError, match="no threshold for chat") as caught:
