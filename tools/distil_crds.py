@@ -178,7 +178,8 @@ def share(schema: dict[str, Any]) -> dict[str, Any]:
 def parts(node: Any, name: str) -> Iterator[tuple[str, str]]:
     """Every schema in a schema, with the field it is of."""
     if isinstance(node, dict):
-        if "type" in node or "anyOf" in node:
+        # Of a schema the type is a text; a mapping of properties may have a field called type.
+        if isinstance(node.get("type"), str) or isinstance(node.get("anyOf"), list):
             yield name, written(node)
         for key, value in node.items():
             yield from parts(value, name if key in ("properties", "items") else key)

@@ -9,6 +9,7 @@ import yaml
 from golden_plans import NAMES, SPANNING, report
 from judges.compose import compose_problems
 from judges.compose_project import read_project
+from judges.litellm import litellm_problems
 from judges.manifests import folder_problems
 from judges.production_stack import stack_values_problems
 from judges.shell import script_problems
@@ -23,6 +24,7 @@ from vllm_advisor.routing import Router
 EXISTS = {"Gateway/inference-gateway"}
 # What a person fills into .env.
 SET = dict.fromkeys(("VLLM_API_KEY", "HF_TOKEN", "MASTER_ADDR", "VLLM_HOST_IP"), "set")
+ROUTERS = ("litellm",)
 ONE_NODE = ("helm-production-stack", "kserve")  # have no replicas over several nodes
 VALUES = "router-values.yaml"  # for a chart: no manifest
 
@@ -61,7 +63,14 @@ def judged_policy(folder: Path) -> list[str]:
     return [] if Router(folder / "routing.yaml").policy.routes else ["no routes"]
 
 
+def judged_litellm(folder: Path) -> list[str]:
+    (config,) = documents((folder / "config.yaml").read_text())
+    return litellm_problems(config)
+
+
 JUDGES = {
+    "gateway-api": judged_manifests,
+    "litellm": judged_litellm,
     "routing": judged_policy,
     "serve": judged_scripts,
     "kubernetes": judged_manifests,
@@ -80,7 +89,9 @@ def test_every_target_has_a_judge() -> None:
 @pytest.mark.parametrize("target", JUDGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_accepted(name: str, target: str, tmp_path: Path) -> None:
-    made = report(name, "namespace=llm")
+    # Where replicas are on several nodes only a cluster knows their addresses.
+    words = ("router_place=kubernetes",) if target in ROUTERS else ()
+    made = report(name, "namespace=llm", *words)
     if name == SPANNING and target in ONE_NODE:
         with pytest.raises(OutputError, match="nodes"):
             made.artifacts((target,))

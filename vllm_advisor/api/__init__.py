@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from vllm_advisor.api.facts import profile_names, profile_text
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
+    from vllm_advisor.api.routing import RouteReport, route, route_trace
     from vllm_advisor.api.size_report import size_report
     from vllm_advisor.api.sizing import SizeReport, size
+    from vllm_advisor.api.traffic_report import TrafficReport
     from vllm_advisor.api.verifying import (
         NeedleResult,
         RoutesResult,
@@ -26,7 +28,9 @@ _WHERE = {
     "NeedleResult": "verifying",
     "PlanReport": "planning",
     "RoutesResult": "verifying",
+    "RouteReport": "routing",
     "SizeReport": "sizing",
+    "TrafficReport": "traffic_report",
     "check": "checking",
     "explain": "explaining",
     "needle_plot": "verifying",
@@ -35,6 +39,8 @@ _WHERE = {
     "profile_names": "facts",
     "profile_text": "facts",
     "read_report": "planning",
+    "route": "routing",
+    "route_trace": "routing",
     "rules_text": "checking",
     "size": "sizing",
     "size_report": "size_report",
@@ -47,8 +53,10 @@ __all__ = [
     "CheckReport",
     "NeedleResult",
     "PlanReport",
+    "RouteReport",
     "RoutesResult",
     "SizeReport",
+    "TrafficReport",
     "check",
     "explain",
     "needle_plot",
@@ -57,6 +65,8 @@ __all__ = [
     "profile_names",
     "profile_text",
     "read_report",
+    "route",
+    "route_trace",
     "rules_text",
     "size",
     "size_report",

@@ -28,7 +28,6 @@ DEPTHS = (10, 50, 90)
 MAX_TOKENS = 64
 TIMEOUT_SECONDS = 600.0
 MAX_PROBE_TOKENS = 20_000
-_PLAN_FILE = "routing.yaml"
 _MAX_DOCUMENT_BYTES = 100_000_000
 
 
@@ -110,7 +109,7 @@ def verify_routes(
     """Send probes to a router and hold where they land against the plan's policy.
 
     Args:
-        plan: ``routing.yaml``, or a folder with one.
+        plan: a routing.yaml, a plan.yaml, or a folder that has one.
         base_url: of the router; ``/v1`` is added where it has no path.
         kinds: ``length``, ``header``, ``model``; all of them unless given.
         overlong: also send a prompt that no route takes.
@@ -125,10 +124,9 @@ def verify_routes(
         InputError: the plan or an option cannot be used.
         UnknownFactError: router or instances cannot be reached, or the key is refused.
     """
-    from vllm_advisor.routing.policy_file import read_policy  # noqa: PLC0415 - needs yaml
+    from vllm_advisor.api.policies import find_policy  # noqa: PLC0415 - needs yaml
 
-    path = Path(plan)
-    policy = read_policy(path / _PLAN_FILE if path.is_dir() else path)
+    policy = find_policy(plan).policy
     check = RouteCheck(
         client=_client(base_url, policy.model, api_key_env, headers, timeout),
         policy=policy,

@@ -40,6 +40,7 @@ COMMANDS = (
     "check",
     "size",
     "render",
+    "route",
     "explain",
     "probe",
     "verify",

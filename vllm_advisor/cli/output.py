@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Any
+from typing import Any, BinaryIO
 
 from vllm_advisor.errors import InputError
 
@@ -44,9 +44,14 @@ def read_stdin(what: str) -> str:
     Raises:
         InputError: it is a terminal, or not UTF-8.
     """
-    if sys.stdin.isatty():
-        say(f"reading {what} from the terminal; end with Ctrl-D")
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return open_stdin(what).read().decode("utf-8")
     except UnicodeDecodeError:
         raise InputError("standard input is not UTF-8", where="-") from None
+
+
+def open_stdin(what: str) -> BinaryIO:
+    """Standard input, to be read as it comes, when ``-`` is given."""
+    if sys.stdin.isatty():
+        say(f"reading {what} from the terminal; end with Ctrl-D")
+    return sys.stdin.buffer

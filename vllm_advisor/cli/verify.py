@@ -135,7 +135,7 @@ def needle(
 
 
 def routes(
-    plan: Annotated[str, typer.Argument(help="routing.yaml, or a folder that has one.")],
+    plan: Annotated[str, typer.Argument(help="routing.yaml, plan.yaml, or a folder.")],
     base_url: BaseUrl,
     only: Annotated[
         list[ProbeKind] | None, typer.Option(help="Probes of this kind only. May be repeated.")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from vllm_advisor.errors import OutputError
+from vllm_advisor.render.gateway import through_gateway
 from vllm_advisor.render.groups import LEADER_LABEL
 from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.kubernetes import render_folder
@@ -82,18 +83,11 @@ def pool_name(plan: Plan) -> str:
 
 def behind_gateway(plan: Plan, port: int, engine: EngineFacts) -> Plan:
     """The plan with every server on the pool's port, and reached through the Gateway only."""
-    place = plan.environment
-    through = (place.gateway_namespace,) if place.gateway_namespace else ()
     return replace(
-        plan,
+        through_gateway(plan),
         deployment=replace(
             plan.deployment,
             instances=tuple(_on_port(each, port, engine) for each in plan.deployment.instances),
-        ),
-        environment=replace(
-            place,
-            ingress_host=None,
-            client_namespaces=tuple(dict.fromkeys((*place.client_namespaces, *through))),
         ),
     )
 

@@ -201,4 +201,4 @@ def test_routes_that_go_wrong_or_nobody_knows_where(plan):
 def test_routes_without_a_plan(tmp_path):
     done = run("routes", str(tmp_path), "--base-url", "http://127.0.0.1:1")
     assert done.returncode == 2
-    assert "there is no such file" in done.stderr
+    assert "neither routing.yaml nor plan.yaml" in done.stderr
