@@ -94,7 +94,9 @@ def routing_of(
         byte_count=count,
         classes=tuple(_class(d, demands, places) for d in demands.all),
         retrieval=_retrieval(workload, demands, places),
-        conversation=_conversation(workload, short.limit.max_prompt_tokens, count),
+        conversation=None  # an embedding answers nothing
+        if short.slot.search.setting.pooling
+        else _conversation(workload, short.limit.max_prompt_tokens, count),
         prices=prices_of(workload),
         costs=costs,
     )

@@ -10,7 +10,6 @@ from vllm_advisor.routing.router import Router
 from vllm_advisor.types.routing import PolicyRoute, RoutingPolicy
 from vllm_advisor.types.workload import Needs
 
-
 _KEPT = 200_000  # different requests, some 50 MB
 
 
@@ -44,7 +43,7 @@ class Landing(NamedTuple):
 
 
 class Landings:
-    """Where the requests of a trace land by a policy; what is asked again is answered from memory."""
+    """Where the requests of a trace land; what is asked again is answered from memory."""
 
     def __init__(self, policy: RoutingPolicy) -> None:
         self._router = Router(policy)
