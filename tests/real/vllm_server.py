@@ -12,7 +12,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,8 +73,6 @@ def boot(
 ) -> BootResult:
     """Start ``vllm serve`` on a free loopback port, wait for ``/health``, end it (60 s).
 
-    Weights are random, there is no tokenizer, and nothing is compiled.
-
     Args:
         model: folder with a config.json.
         args: more words of the command.
@@ -86,40 +85,9 @@ def boot(
     Raises:
         BootError: it ended, or was not healthy in time.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    start = [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(model)]
-    command = [
-        *(["bash", str(script)] if script else start),
-        *("--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"),
-        *("--host", "127.0.0.1", "--port", str(port)),
-        *args,
-    ]
-    environment = os.environ | {
-        "VLLM_CPU_KVCACHE_SPACE": str(kv_cache_gib),
-        "VLLM_CACHE_ROOT": str(model / "vllm-cache"),
-        "VLLM_NO_USAGE_STATS": "1",
-        "HF_HUB_OFFLINE": "1",
-        "NO_PROXY": "127.0.0.1",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
-    }
-    log_path = model / f"boot-{port}.log"
-    with log_path.open("w", encoding="utf-8") as log_file:
-        server = subprocess.Popen(
-            command,
-            stdout=log_file,
-            stderr=subprocess.STDOUT,
-            env=environment | (env or {}),
-            start_new_session=True,  # its workers are in its process group
-        )
-        try:
-            healthy = _wait(server, port, time.monotonic() + timeout)
-        finally:
-            _end(server)
-    log = log_path.read_text(encoding="utf-8", errors="replace")
-    if not healthy:
-        raise BootError(f"vllm serve ended with {server.returncode}:\n{log[-8000:]}")
+    with launched(model, *args, script=script, kv_cache_gib=kv_cache_gib, env=env) as server:
+        server.wait(timeout)
+    log = server.log()
     found = CAPACITY.search(log)
     if found is None:
         raise BootError(f"no KV cache size in the log:\n{log[-8000:]}")
@@ -129,6 +97,77 @@ def boot(
         max_model_len=int(found[2].replace(",", "")),
         max_concurrency=float(found[3]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A ``vllm serve`` that was started; ``wait`` until it is healthy."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log_path: Path
+
+    def log(self) -> str:
+        return self.log_path.read_text(encoding="utf-8", errors="replace")
+
+    def wait(self, timeout: float = 300) -> None:
+        """Until it answers ``/health``.
+
+        Raises:
+            BootError: it ended, or was not healthy in time.
+        """
+        if not _wait(self.process, self.port, time.monotonic() + timeout):
+            raise BootError(f"vllm serve ended with {self.process.poll()}:\n{self.log()[-8000:]}")
+
+    def end(self) -> None:
+        _end(self.process)
+
+
+@contextmanager
+def launched(
+    model: Path,
+    *args: str,
+    script: Path | None = None,
+    kv_cache_gib: int = 1,
+    env: dict[str, str] | None = None,
+    python: str = sys.executable,
+) -> Iterator[Server]:
+    """Start ``vllm serve`` on a free loopback port; it is ended in any case.
+
+    Weights are random, and nothing is compiled. Without a tokenizer.json there is no tokenizer.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    start = [python, "-m", "vllm.entrypoints.cli.main", "serve", str(model)]
+    command = [
+        *(["bash", str(script)] if script else start),
+        *("--load-format", "dummy", "--enforce-eager"),
+        *(() if (model / "tokenizer.json").exists() else ("--skip-tokenizer-init",)),
+        *("--host", "127.0.0.1", "--port", str(port)),
+        *args,
+    ]
+    environment = os.environ | {
+        "VLLM_CPU_KVCACHE_SPACE": str(kv_cache_gib),
+        "VLLM_CACHE_ROOT": str(model / "vllm-cache"),
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "NO_PROXY": "127.0.0.1",
+        "PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
+    log_path = model / f"boot-{port}.log"
+    with log_path.open("w", encoding="utf-8") as log_file:
+        process = subprocess.Popen(
+            command,
+            stdout=log_file,
+            stderr=subprocess.STDOUT,
+            env=environment | (env or {}),
+            start_new_session=True,  # its workers are in its process group
+        )
+        try:
+            yield Server(process=process, port=port, log_path=log_path)
+        finally:
+            _end(process)
 
 
 def _wait(server: subprocess.Popen[bytes], port: int, deadline: float) -> bool:
