@@ -20,7 +20,7 @@ Targets = Annotated[
         "--target",
         "-t",
         help="What to write: serve (the default), kubernetes, helm-production-stack, llm-d, "
-        "kserve, leaderworkerset or compose. May be repeated.",
+        "kserve, leaderworkerset or compose; as routers envoy or nginx. May be repeated.",
     ),
 ]
 OutputDir = Annotated[
