@@ -9,10 +9,13 @@ import yaml
 from golden_plans import NAMES, SPANNING, report
 from judges.compose import compose_problems
 from judges.compose_project import read_project
+from judges.envoy import envoy_problems
 from judges.manifests import folder_problems
+from judges.nginx import nginx_problems
 from judges.production_stack import stack_values_problems
 from judges.shell import script_problems
 from read_back import documents
+from routed import with_policy
 
 from vllm_advisor.api.writing import write_artifacts
 from vllm_advisor.errors import OutputError
@@ -23,6 +26,7 @@ EXISTS = {"Gateway/inference-gateway"}
 # What a person fills into .env.
 SET = dict.fromkeys(("VLLM_API_KEY", "HF_TOKEN", "MASTER_ADDR", "VLLM_HOST_IP"), "set")
 ONE_NODE = ("helm-production-stack", "kserve")  # have no replicas over several nodes
+ROUTERS = {"envoy", "nginx"}  # for which the plan has to say how requests are routed
 VALUES = "router-values.yaml"  # for a chart: no manifest
 
 
@@ -56,6 +60,14 @@ def judged_compose(folder: Path) -> list[str]:
     ]
 
 
+def judged_envoy(folder: Path) -> list[str]:
+    return envoy_problems((folder / "envoy.yaml").read_text())
+
+
+def judged_nginx(folder: Path) -> list[str]:
+    return nginx_problems((folder / "nginx.conf").read_text())
+
+
 JUDGES = {
     "serve": judged_scripts,
     "kubernetes": judged_manifests,
@@ -64,6 +76,8 @@ JUDGES = {
     "kserve": judged_manifests,
     "helm-production-stack": judged_values,
     "compose": judged_compose,
+    "envoy": judged_envoy,
+    "nginx": judged_nginx,
 }
 
 
@@ -75,6 +89,12 @@ def test_every_target_has_a_judge() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_accepted(name: str, target: str, tmp_path: Path) -> None:
     made = report(name, "namespace=llm")
+    if target in ROUTERS:
+        # Addresses that the real nginx does not have to look up.
+        urls = ", ".join(
+            f"{i.name}: [http://10.0.0.5:8000]" for i in made.plan.deployment.instances
+        )
+        made = with_policy(report(name, f"instance_urls={{{urls}}}"))
     if name == SPANNING and target in ONE_NODE:
         with pytest.raises(OutputError, match="nodes"):
             made.artifacts((target,))

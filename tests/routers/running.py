@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
-import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,6 +17,7 @@ from typing import Any
 import pytest
 from backend import Backend
 from golden_plans import report
+from judges.programs import find_program
 
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.types.routing import RoutingPolicy
@@ -99,10 +98,7 @@ class Router:
 def program(target: str) -> str:
     """Path of a router's program: beside Python, or else anywhere."""
     names = COMMANDS[target][0]
-    beside = (Path(sys.executable).with_name(name) for name in names)
-    found = next((str(p) for p in beside if p.exists()), None) or next(
-        (path for name in names if (path := shutil.which(name))), None
-    )
+    found = find_program(*names)
     if found is None:
         pytest.skip(f"{' or '.join(names)} is not installed here: make test-routers")
     return found

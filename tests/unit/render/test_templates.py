@@ -22,6 +22,7 @@ FILTERS = {
     "md": {"md", "code", "fence", "bytes", "tokens", "number"},
     "yaml": {"to_yaml", "yaml_str", "yaml_block", "comment"},
     "example": {"comment"},
+    "conf": {"nginx_word", "comment"},
 }
 COMPUTING_FILTERS = {"sum", "round", "abs", "int", "float", "length", "count", "min", "max", "safe"}
 
