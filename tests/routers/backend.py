@@ -38,6 +38,7 @@ class Backend:
     delay: float = 0.0  # seconds before it answers
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
+    abandoned: int = 0  # streams whose client went away
     _server: _Server | None = None
 
     @property
@@ -218,6 +219,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(200, "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
+        try:
+            self._pieces(model)
+        except ConnectionError:
+            self.server.backend.abandoned += 1
+            raise
+
+    def _pieces(self, model: str) -> None:
         for number in range(PIECES):
             delta = {"content": f"{self.server.backend.name} {number}"}
             self._event(json.dumps({"model": model, "choices": [{"index": 0, "delta": delta}]}))

@@ -209,6 +209,19 @@ def test_a_stream_arrives_piece_by_piece(router: Router, size: int) -> None:
     assert max(later - one for one, later in pairwise(times)) < PAUSE * PIECES
 
 
+def test_a_client_that_leaves_ends_its_request(router: Router) -> None:
+    """Or vLLM would go on to write what nobody reads."""
+    (chat,) = router.backends["chat"]
+    before = chat.abandoned
+    client = http.client.HTTPConnection("127.0.0.1", router.port, timeout=30)
+    client.request("POST", "/v1/chat/completions", body=chat_body(200, model=MODEL, stream=True))
+    response = client.getresponse()
+    assert response.readline().startswith(b"data: ")
+    response.close()
+    client.close()
+    router.until(lambda: chat.abandoned == before + 1)
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_above_the_limit_is_refused(router: Router, chunked: bool) -> None:
     fits = router.ask(chat_body(BODY_LIMIT, model=MODEL), chunked=chunked)
