@@ -18,8 +18,8 @@ from vllm_advisor.version import __version__
 
 CONNECT_SECONDS = 2
 CONNECT_BECAUSE = (
-    f"{CONNECT_SECONDS} s for a connection: servers are near, and whoever waits for a host that is "
-    "gone waits that long."
+    f"{CONNECT_SECONDS} s for a connection: servers are near, and a request waits that long for a "
+    "host that is gone."
 )
 _LIMITS = (
     (
