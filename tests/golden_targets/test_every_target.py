@@ -9,8 +9,10 @@ import yaml
 from golden_plans import NAMES, SPANNING, report
 from judges.compose import compose_problems
 from judges.compose_project import read_project
+from judges.envoy import envoy_problems
 from judges.litellm import litellm_problems
 from judges.manifests import folder_problems
+from judges.nginx import nginx_problems
 from judges.production_stack import stack_values_problems
 from judges.shell import script_problems
 from read_back import documents
@@ -24,8 +26,8 @@ from vllm_advisor.routing import Router
 EXISTS = {"Gateway/inference-gateway"}
 # What a person fills into .env.
 SET = dict.fromkeys(("VLLM_API_KEY", "HF_TOKEN", "MASTER_ADDR", "VLLM_HOST_IP"), "set")
-ROUTERS = ("litellm",)
 ONE_NODE = ("helm-production-stack", "kserve")  # have no replicas over several nodes
+ROUTERS = {"envoy", "litellm", "nginx"}  # which have to know where the servers are
 VALUES = "router-values.yaml"  # for a chart: no manifest
 
 
@@ -68,6 +70,14 @@ def judged_litellm(folder: Path) -> list[str]:
     return litellm_problems(config)
 
 
+def judged_envoy(folder: Path) -> list[str]:
+    return envoy_problems((folder / "envoy.yaml").read_text())
+
+
+def judged_nginx(folder: Path) -> list[str]:
+    return nginx_problems((folder / "nginx.conf").read_text())
+
+
 JUDGES = {
     "gateway-api": judged_manifests,
     "litellm": judged_litellm,
@@ -79,6 +89,8 @@ JUDGES = {
     "kserve": judged_manifests,
     "helm-production-stack": judged_values,
     "compose": judged_compose,
+    "envoy": judged_envoy,
+    "nginx": judged_nginx,
 }
 
 
@@ -89,9 +101,13 @@ def test_every_target_has_a_judge() -> None:
 @pytest.mark.parametrize("target", JUDGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_accepted(name: str, target: str, tmp_path: Path) -> None:
-    # Where replicas are on several nodes only a cluster knows their addresses.
-    words = ("router_place=kubernetes",) if target in ROUTERS else ()
-    made = report(name, "namespace=llm", *words)
+    made = report(name, "namespace=llm")
+    if target in ROUTERS:
+        # Addresses that the real nginx does not have to look up.
+        urls = ", ".join(
+            f"{i.name}: [http://10.0.0.5:8000]" for i in made.plan.deployment.instances
+        )
+        made = report(name, f"instance_urls={{{urls}}}")
     if name == SPANNING and target in ONE_NODE:
         with pytest.raises(OutputError, match="nodes"):
             made.artifacts((target,))

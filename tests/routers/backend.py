@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ class Backend:
     delay: float = 0.0  # seconds before it answers
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
+    abandoned: int = 0  # streams whose client went away
     _server: _Server | None = None
 
     @property
@@ -107,7 +109,9 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error."""
+        """A client that hangs up is no error; everything else is told."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def hang_up(self) -> None:
         with self._lock:
@@ -141,11 +145,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         backend = self._note(b"")
-        if self.path == "/health":
+        path = self.path.partition("?")[0]
+        if path == "/health":
             self._send(200, b"")
-        elif self.path == "/metrics":
+        elif path == "/metrics":
             self._send(200, b"vllm:num_requests_running 0\n", "text/plain")
-        elif self.path == "/v1/models":
+        elif path == "/v1/models":
             self._json(200, {"object": "list", "data": [{"id": name} for name in backend.models]})
         else:
             self._json(404, {"detail": "Not Found"})
@@ -214,6 +219,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(200, "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
+        try:
+            self._pieces(model)
+        except ConnectionError:
+            self.server.backend.abandoned += 1
+            raise
+
+    def _pieces(self, model: str) -> None:
         for number in range(PIECES):
             delta = {"content": f"{self.server.backend.name} {number}"}
             self._event(json.dumps({"model": model, "choices": [{"index": 0, "delta": delta}]}))

@@ -20,8 +20,8 @@ Targets = Annotated[
         "--target",
         "-t",
         help="What to write: serve (the default), kubernetes, helm-production-stack, llm-d, "
-        "kserve, leaderworkerset or compose; of routers litellm or gateway-api; or routing. May be "
-        "repeated.",
+        "kserve, leaderworkerset or compose; of routers litellm, gateway-api, envoy or nginx; or "
+        "routing. May be repeated.",
     ),
 ]
 OutputDir = Annotated[

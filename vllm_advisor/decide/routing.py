@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.layout import Demands, Slot, served_names
 from vllm_advisor.decide.prefix_caching import prefix_tokens
-from vllm_advisor.decide.reasons import Scope, formula, user
+from vllm_advisor.decide.reasons import Scope, formula
 from vllm_advisor.decide.routing_costs import Way, class_cost, cost_figures, cost_notes, prices_of
+from vllm_advisor.decide.routing_wishes import (
+    byte_assumptions,
+    byte_count,
+    conversation,
+    wish_decisions,
+)
 from vllm_advisor.decide.thresholds import Threshold, threshold
 from vllm_advisor.decide.tree import REASONS, Strategy
 from vllm_advisor.types.decision import Decision
@@ -16,22 +22,14 @@ from vllm_advisor.types.routing import (
     Bound,
     ByteCount,
     ClassRoute,
-    ConversationPolicy,
     PolicyRoute,
     Retrieval,
     RoutingPolicy,
 )
 from vllm_advisor.types.sizing import Figure
-from vllm_advisor.types.source import Assumption, Source, SourceKind
-from vllm_advisor.types.workload import Feature, Workload
-from vllm_advisor.units import MIB, format_tokens, round_up
+from vllm_advisor.types.source import Assumption
+from vllm_advisor.types.workload import Workload
 
-_BYTES_PER_TOKEN = 4.0  # what llm-d's router takes: pkg/epp, estimate of context-length-aware
-_MARGIN = 0.25
-_KEEP_TURNS = 4
-_SUMMARY_SHARE = 8
-_ESCAPED = 16  # bytes of the body a token may take: characters as \uXXXX
-_IMAGE_BYTES = 8 * MIB
 _LONG = (Strategy.WHOLE_CONTEXT, Strategy.NATIVE_SLIDING_WINDOW)
 
 
@@ -70,7 +68,7 @@ def routing_of(
     short, long = places[0], places[-1]
     # Long answers may leave the long instance less room for a prompt than the short one has.
     longer = long if long.limit.max_prompt_tokens > short.limit.max_prompt_tokens else None
-    count = _byte_count(workload, long.slot.search.context.max_model_len)
+    count = byte_count(workload, long.slot.search.context.max_model_len)
     routes = tuple(
         _route(name, place, longer, count, retrieved=name == "rag")
         for place in places
@@ -96,7 +94,7 @@ def routing_of(
         retrieval=_retrieval(workload, demands, places),
         conversation=None  # an embedding answers nothing
         if short.slot.search.setting.pooling
-        else _conversation(workload, short.limit.max_prompt_tokens, count),
+        else conversation(workload, short.limit.max_prompt_tokens, count),
         prices=prices_of(workload),
         costs=costs,
     )
@@ -104,7 +102,7 @@ def routing_of(
         policy=policy,
         decisions=_decisions(workload, policy, places),
         figures=(*(f for p in places for f in p.limit.figures), *cost_figures(costs, workload)),
-        assumptions=_assumptions(workload, policy),
+        assumptions=byte_assumptions(workload, policy),
         notes=cost_notes(costs, policy.prices),
     )
 
@@ -194,29 +192,6 @@ def _retrieval(
     )
 
 
-def _byte_count(workload: Workload, longest: int) -> ByteCount:
-    wishes = workload.routing
-    body = longest * _ESCAPED
-    if Feature.VISION in workload.features:
-        body += (workload.images_per_prompt or 1) * _IMAGE_BYTES
-    return ByteCount(
-        bytes_per_token=wishes.bytes_per_token or _BYTES_PER_TOKEN,
-        margin=_MARGIN if wishes.bytes_margin is None else wishes.bytes_margin,
-        body_limit_bytes=round_up(body, MIB),
-    )
-
-
-def _conversation(workload: Workload, limit: int, count: ByteCount) -> ConversationPolicy:
-    wishes = workload.routing
-    above = min(wishes.summarise_above_tokens or limit, limit)
-    return ConversationPolicy(
-        summarise_above_tokens=above,
-        keep_last_turns=wishes.keep_last_turns or _KEEP_TURNS,
-        summary_tokens=min(wishes.summary_tokens or max(1, above // _SUMMARY_SHARE), above),
-        bytes_per_token=count.bytes_per_token * (1 - count.margin),
-    )
-
-
 def _decisions(
     workload: Workload, policy: RoutingPolicy, places: tuple[_Place, ...]
 ) -> tuple[Decision, ...]:
@@ -242,7 +217,7 @@ def _decisions(
             flag=False,
         )
     )
-    return (*out, *_conversation_decisions(scope, workload, policy))
+    return (*out, *wish_decisions(scope, workload, policy))
 
 
 _BOUNDS = {Bound.LENGTH: "length", Bound.CAPACITY: "KV cache", Bound.SLO: "the TTFT target"}
@@ -261,52 +236,3 @@ def _order_reason(policy: RoutingPolicy) -> str:
     else:
         parts.append("nothing takes what is longer: it is refused")
     return ", ".join(parts)
-
-
-def _conversation_decisions(
-    scope: Scope, workload: Workload, policy: RoutingPolicy
-) -> tuple[Decision, ...]:
-    talk = policy.conversation
-    if talk is None:
-        return ()
-    own = workload.routing.summarise_above_tokens
-    stated = own == talk.summarise_above_tokens
-    return (
-        scope.decide(
-            "conversation",
-            talk.summarise_above_tokens,
-            f"a longer history becomes a summary of at most "
-            f"{format_tokens(talk.summary_tokens)} tokens and the last {talk.keep_last_turns} "
-            f"turns: above it {policy.by_length[0]} takes no prompt"
-            + ("" if own is None or stated else f" (asked for: {format_tokens(own)})"),
-            user(workload.origins.get("routing.summarise_above_tokens", "routing"))
-            if stated
-            else formula("routing-threshold"),
-            flag=False,
-        ),
-        scope.decide(
-            "bytes-per-token",
-            policy.byte_count.bytes_per_token,
-            "for routers that see bytes and no tokens: thresholds are this times "
-            f"{1 - policy.byte_count.margin:g}, so that a body of as few bytes per token is not "
-            "sent where it does not fit",
-            user(workload.origins.get("routing.bytes_per_token", "routing"))
-            if workload.routing.bytes_per_token
-            else Source(SourceKind.ASSUMED, "bytes-per-token"),
-            flag=False,
-        ),
-    )
-
-
-def _assumptions(workload: Workload, policy: RoutingPolicy) -> tuple[Assumption, ...]:
-    if len(policy.by_length) == 1 or workload.routing.bytes_per_token is not None:
-        return ()
-    count = policy.byte_count
-    return (
-        Assumption(
-            id="routing.bytes-per-token",
-            text=f"a token of a prompt is taken to be {count.bytes_per_token:g} bytes of the body, "
-            f"{count.margin:.0%} more or less, where a router counts bytes (Envoy, nginx); "
-            "routing.bytes_per_token says what yours are",
-        ),
-    )

@@ -21,7 +21,7 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_LARGEST_PORT = 65_535
+LARGEST_PORT = 65_535
 _GIVE_URLS = "--set 'instance_urls={%s: [\"http://10.0.0.5:8000\"]}' says where its servers are"
 
 
@@ -41,7 +41,7 @@ class Backend:
             raise ValueError(f"{self.scheme!r} is no scheme that a router speaks")
         if not is_host(self.host):
             raise ValueError(f"{self.host!r} is no host name and no IP address")
-        if not 1 <= self.port <= _LARGEST_PORT:
+        if not 1 <= self.port <= LARGEST_PORT:
             raise ValueError(f"{self.port} is no port")
 
     @property

@@ -2,7 +2,8 @@
 
 Templates only place values, and every value goes through a filter: into a shell script through
 ``sh_word`` or ``comment``, into YAML through ``yaml_str`` (text), ``to_yaml`` (anything),
-``yaml_block`` (a mapping over several lines) or ``comment``, into XML through ``xml``.
+``yaml_block`` (a mapping over several lines) or ``comment``, into XML through ``xml``, into
+nginx's files through ``nginx_word`` or ``comment``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from vllm_advisor.errors import OutputError
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
 from vllm_advisor.render.visible import visible
 from vllm_advisor.resources import templates
@@ -25,6 +27,9 @@ from vllm_advisor.units import format_bytes, format_tokens
 
 COMMENT_WIDTH = 88
 _PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/-]+")
+_NGINX_WORD = re.compile(r"[A-Za-z0-9@:/.,+>_\[\]-]+")
+# A regular expression between quotes: no quote and no backslash, so it ends where it is meant to.
+_NGINX_PATTERN = re.compile(r"~[A-Za-z0-9^$*(){}|,.\[\]-]+")
 _ONE_LINE = 1 << 30  # no line of YAML is that long
 
 
@@ -90,6 +95,22 @@ def yaml_str(value: object) -> str:
     return to_yaml(str(value))
 
 
+def nginx_word(value: object) -> str:
+    """One word of nginx's configuration; patterns (``~...``) are quoted, for their braces.
+
+    Its quoting cannot carry every text, so only names, numbers, addresses and patterns are let in.
+
+    Raises:
+        OutputError: there is a character that could be anything else than part of such a word.
+    """
+    text = str(value)
+    if _NGINX_PATTERN.fullmatch(text):
+        return f'"{text}"'
+    if not _NGINX_WORD.fullmatch(text):
+        raise OutputError(f"{text!r} cannot stand in a file of nginx", where="nginx.conf")
+    return text
+
+
 def comment(text: object, indent: int = 0, width: int = COMMENT_WIDTH) -> str:
     """Text as ``# `` lines; what it contains can neither end the comment nor hide in it.
 
@@ -148,6 +169,7 @@ def environment() -> Environment:
         yaml_block=yaml_block,
         yaml_item=yaml_item,
         yaml_str=yaml_str,
+        nginx_word=nginx_word,
         comment=comment,
         bytes=format_bytes,
         tokens=format_tokens,

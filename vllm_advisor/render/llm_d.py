@@ -18,7 +18,7 @@ from vllm_advisor.render.jinja import render_template
 from vllm_advisor.render.kubernetes import render_folder
 from vllm_advisor.render.kustomization import kustomization
 from vllm_advisor.render.names import dns_label, label_value, metadata_of, plan_labels
-from vllm_advisor.render.pod import nodes_per_replica, port_of, served_names
+from vllm_advisor.render.pod import common_names, nodes_per_replica, port_of, served_names
 from vllm_advisor.render.prompt_ranges import prompt_ranges
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.engine import EngineArg, EngineFacts
@@ -172,26 +172,21 @@ def _requests(plan: Plan, pool: str) -> list[str]:
     return [
         f"{route.request_class}: "
         + ("passages found by retrieval " if route.retrieve else "")
-        + f"to the {through}{host}, path /v1, model {_common_names(plan)[0]}"
+        + f"to the {through}{host}, path /v1, model {common_names(plan)[0]}"
         for route in plan.routes
     ]
 
 
 def _names_view(plan: Plan) -> dict[str, Any]:
     """The names that every server answers to, and those that only some do."""
-    common = _common_names(plan)
+    common = common_names(plan)
     instances = plan.deployment.instances
     every = dict.fromkeys(name for each in instances for name in served_names(each.engine_args))
     return {"common": common, "others": [name for name in every if name not in common]}
 
 
-def _common_names(plan: Plan) -> list[str]:
-    first, *others = (served_names(each.engine_args) for each in plan.deployment.instances)
-    return [name for name in first if all(name in each for each in others)]
-
-
 def _check_one_name(plan: Plan) -> None:
-    if not _common_names(plan):
+    if not common_names(plan):
         raise OutputError(
             "the instances have no served model name in common, and behind one InferencePool any "
             "of them may be asked",

@@ -61,6 +61,12 @@ def served_names(args: EngineArgs) -> list[str]:
     return [str(name) for name in (given if isinstance(given, list | tuple) else [given])]
 
 
+def common_names(plan: Plan) -> list[str]:
+    """The names that every instance of the plan answers to, in the order of the first one."""
+    first, *others = (served_names(each.engine_args) for each in plan.deployment.instances)
+    return [name for name in first if all(name in each for each in others)]
+
+
 def resources_of(plan: Plan, instance: Instance, *, fetched_first: bool = False) -> PodResources:
     """What one pod of an instance needs beside its GPUs.
 

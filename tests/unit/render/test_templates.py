@@ -23,6 +23,7 @@ FILTERS = {
     "yaml": {"to_yaml", "yaml_str", "yaml_block", "yaml_item", "comment"},
     "example": {"comment"},
     "svg": {"xml"},
+    "conf": {"nginx_word", "comment"},
 }
 COMPUTING_FILTERS = {"sum", "round", "abs", "int", "float", "length", "count", "min", "max", "safe"}
 
