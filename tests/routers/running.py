@@ -142,19 +142,27 @@ def rendered(
     target: str, policy: RoutingPolicy, urls: Mapping[str, list[str]], port: int, folder: Path
 ) -> Path:
     """The target's file for contract-review with a policy, as it is written for a person."""
-    given = json.dumps({name: list(each) for name, each in urls.items()})
-    of = report(
-        "contract-review",
-        f"instance_urls={given}",
-        "router_host=127.0.0.1",
-        f"router_port={port}",
+    return written(target, with_policy(policy), urls, port, folder)
+
+
+def with_policy(policy: RoutingPolicy) -> PlanReport:
+    """contract-review with another policy."""
+    of = report("contract-review")
+    return dataclasses.replace(of, plan=dataclasses.replace(of.plan, routing=policy))
+
+
+def written(
+    target: str, of: PlanReport, urls: Mapping[str, list[str]], port: int, folder: Path
+) -> Path:
+    """The target's file for a plan whose servers are at these URLs."""
+    place = dataclasses.replace(
+        of.plan.environment,
+        instance_urls={name: tuple(each) for name, each in urls.items()},
+        router_host="127.0.0.1",
+        router_port=port,
     )
-    plan = dataclasses.replace(of.plan, routing=policy)
-    (artifact,) = (
-        a
-        for a in PlanReport(plan=plan, engine=of.engine).artifacts((target,))
-        if a.path.startswith(f"{target}/")
-    )
+    plan = dataclasses.replace(of.plan, environment=place)
+    (artifact,) = PlanReport(plan=plan, engine=of.engine).target_files((target,))
     file = folder / artifact.path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(artifact.text, encoding="utf-8")
@@ -191,21 +199,33 @@ def started(
         for one in (one for each in backends.values() for one in each):
             one.start()
             stack.callback(one.stop)
-        port = free_port()
         urls = {name: [one.url for one in each] for name, each in backends.items()}
-        file = rendered(target, policy, urls, port, folder)
-        log = folder / "log.txt"
-        with log.open("wb") as stream:
-            process = subprocess.Popen(
-                words(target, COMMANDS[target][1], file, port),
-                env=os.environ | ENVIRONMENT.get(target, {}),
-                stdout=stream,
-                stderr=stream,
-            )
-        stack.callback(_end, process)
-        router = Router(target=target, port=port, backends=backends, log=log)
+        running = stack.enter_context(started_with(target, with_policy(policy), urls, folder))
+        yield dataclasses.replace(running, backends=backends)
+
+
+@contextmanager
+def started_with(
+    target: str, of: PlanReport, urls: Mapping[str, list[str]], folder: Path
+) -> Iterator[Router]:
+    """The router of a plan, in front of servers that are somebody else's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    file = written(target, of, urls, port, folder)
+    log = folder / "log.txt"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            words(target, COMMANDS[target][1], file, port),
+            env=os.environ | ENVIRONMENT.get(target, {}),
+            stdout=stream,
+            stderr=stream,
+        )
+    router = Router(target=target, port=port, backends={}, log=log)
+    try:
         router.until(lambda: _answers(router, process), READY_SECONDS)
         yield router
+    finally:
+        _end(process)
 
 
 def _answers(router: Router, process: subprocess.Popen[bytes]) -> bool:

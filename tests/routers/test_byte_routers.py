@@ -169,9 +169,10 @@ def test_a_prompt_that_is_too_long_after_all_goes_on(router: Router, chunked: bo
 
 def test_what_both_refuse_is_refused_in_vllms_words(router: Router) -> None:
     asked = len(router.backends["chat"][0].asked)
-    answer = router.ask(words_body(10, model=MODEL, max_tokens=LONG.max_model_len))
+    answer = router.ask(words_body(10, model=MODEL, max_tokens=LONG.max_model_len + 1))
     assert answer.status == 400
-    assert "maximum context length is 122880 tokens" in json.loads(answer.body)["error"]["message"]
+    said = json.loads(answer.body)["error"]["message"]
+    assert "max_tokens=122881 cannot be greater than max_model_len=122880" in said
     assert len(router.backends["chat"][0].asked) == asked + 1
     too_long = router.ask(words_body(130_000, model=MODEL))
     assert (too_long.status, too_long.instance) == (400, "long-docs")

@@ -111,10 +111,30 @@ def test_a_tag_decides(proxy: Proxy, tag: str, words: int, lands: str) -> None:
 
 
 def test_vllms_own_refusal_is_followed_by_the_longer_instance(proxy: Proxy) -> None:
-    """5,000 and 3,000 are more than 7,168: the proxy counts 5,000, vLLM refuses."""
+    """As where the proxy counts fewer tokens than vLLM: a server that reads less than it thinks."""
     before = len(proxy.chat.asked)
-    assert proxy.lands(5000, max_tokens=3000) == "long-docs"
+    planned, proxy.chat.max_model_len = proxy.chat.max_model_len, 3000
+    try:
+        assert proxy.lands(5000) == "long-docs"
+    finally:
+        proxy.chat.max_model_len = planned
     assert len(proxy.chat.asked) == before + 1
+
+
+def test_an_answer_longer_than_the_short_instance_reads_comes_from_the_long_one(
+    proxy: Proxy,
+) -> None:
+    """vLLM refuses max_tokens=8000 with other words; LiteLLM asks the next order all the same."""
+    assert proxy.lands(10, max_tokens=8000) == "long-docs"
+
+
+@pytest.mark.parametrize(("words", "lands"), [(100, "chat"), (8000, "long-docs")])
+def test_completions_are_counted_too(proxy: Proxy, words: int, lands: str) -> None:
+    before = len(proxy.chat.asked)
+    body = json.dumps({"model": proxy.policy.model, "prompt": "word " * words}).encode()
+    answer = proxy.router.ask(body, path="/v1/completions", headers=KEY)
+    assert (answer.status, json.loads(answer.body)["choices"][0]["text"]) == (200, lands)
+    assert len(proxy.chat.asked) == before + (lands == "chat")
 
 
 @pytest.mark.parametrize("model", [None, "chat", "rag"])

@@ -60,8 +60,6 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
         "port_text": str(plan.environment.router_port),
         "host": plan.environment.router_host,
         "policy": policy,
-        "first": policy.route(policy.by_length[0]),
-        "last": policy.route(policy.by_length[-1]),
         "groups": groups,
         "settings": settings,
         "api_key": plan.environment.api_key_secret is not None,
