@@ -237,6 +237,23 @@ class RoutingPolicy:
             raise KeyError(name)
         return found
 
+    def overflow_chain(self, start: PolicyRoute) -> list[PolicyRoute]:
+        """The route, then those that take what is too long for it, each once."""
+        return self._followed(start, "on_overflow")
+
+    def outage_chain(self, start: PolicyRoute) -> list[PolicyRoute]:
+        """The route, then those that stand in while it does not answer, each once."""
+        return self._followed(start, "on_outage")
+
+    def _followed(self, start: PolicyRoute, link: str) -> list[PolicyRoute]:
+        found = [start]
+        while (name := getattr(found[-1], link)) is not None:
+            route = self.route(name)
+            if route in found:
+                break
+            found.append(route)
+        return found
+
     def request_class(self, name: str) -> ClassRoute:
         """What is decided for a class.
 
