@@ -52,6 +52,7 @@ def parse_serve_command(
     image: str = "",
     complete: bool = True,
     assumed: str = VLLM_SERVE,
+    where: Location | None = None,
 ) -> ParsedCommand:
     """Read one command.
 
@@ -64,9 +65,12 @@ def parse_serve_command(
         image: container image it runs in.
         complete: ``False`` for a part of a command, which need not name the model.
         assumed: the server that gets arguments without a command: that of the image.
+        where: place of a command without any word.
     """
     words = [Token(*token) for token in tokens]
-    where = words[0].location if words else Location(file="", line=1)
+    if words:
+        where = words[0].location
+    where = where or Location(file="", line=1)
     entrypoint, start = server_in(words) or (assumed, 0)
     reader = FlagReader(engine, serve=entrypoint == VLLM_SERVE, complete=complete)
     reader.read(words[start:], where)

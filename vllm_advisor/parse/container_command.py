@@ -1,0 +1,175 @@
+"""The words a container is started with -> the server in them.
+
+For whatever names a command as a list of words, a Kubernetes container or a Compose service alike:
+the command itself, one behind a wrapper, or the text that it gives to a shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from vllm_advisor.parse.images import EngineOf, Image
+from vllm_advisor.parse.parsed_command import (
+    VLLM_SERVE,
+    ParsedCommand,
+    parse_serve_command,
+    server_in,
+)
+from vllm_advisor.parse.placed import PlacedText
+from vllm_advisor.parse.remarks import Problem
+from vllm_advisor.parse.shell import Command, Token, read_script
+from vllm_advisor.parse.shell_servers import bare_arguments, servers_in, shell_servers
+from vllm_advisor.types.decision import Location
+from vllm_advisor.types.engine import EngineFacts
+
+_SHELLS = frozenset(("sh", "bash", "ash", "dash", "zsh"))
+_TEXT_OPTION = re.compile(r"-[a-zA-Z]*c")
+_SEVERAL_WORDS = re.compile(r"\s*(?:-|vllm\s|\S*python[\d.]*\s|\S+\s(?:.*\s)?-)", re.DOTALL)
+
+
+class Words(NamedTuple):
+    """A command or its arguments, as written, and problems of the way they are written in."""
+
+    texts: tuple[PlacedText, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def server_of(
+    command: Words,
+    args: Words,
+    *,
+    env: Mapping[str, Token],
+    image: Image | None,
+    engine_of: EngineOf,
+    assume: bool,
+    where: Location,
+) -> ParsedCommand | None:
+    """The server that a container starts; None where it starts none.
+
+    Args:
+        command: what replaces the image's entrypoint; empty where nothing does.
+        args: what follows it.
+        env: the container's variables.
+        image: the image it runs in.
+        engine_of: facts of the version that an image states.
+        assume: whether arguments without a known command are those of a server.
+        where: place of the container, for a command without any word.
+    """
+    words = [text.token() for text in (*command.texts, *args.texts)]
+    problems = (*command.problems, *args.problems)
+    found = _found(command, args, words, env, image, engine_of)
+    if found is None:
+        serves = image is not None and image.serves
+        if command.texts or not (serves or assume):
+            return None
+        if not image and words and not words[0].text.startswith("-"):
+            return None
+        found = parse_serve_command(
+            words,
+            engine_of(image),
+            complete=image is not None,
+            assumed=image.server if image else VLLM_SERVE,
+            where=where,
+        )
+    elif image is not None and image.official and not command.texts:
+        problems += _entrypoint_twice(words, image)
+    return replace(
+        found,
+        env={**{name: token.text for name, token in env.items()}, **found.env},
+        env_locations={
+            **{name: token.location for name, token in env.items()},
+            **found.env_locations,
+        },
+        image=image.text if image else found.image,
+        problems=(*problems, *found.problems),
+    )
+
+
+def split_texts(key: str, texts: Sequence[PlacedText], *, listed: bool) -> Words:
+    """Words as they are, or the words of one text that should have been several.
+
+    Args:
+        key: ``command`` or ``args``, for the problem's code and message.
+        texts: the texts as written.
+        listed: whether they are the items of a list.
+    """
+    if len(texts) != 1:
+        return Words(tuple(texts))
+    (text,) = texts
+    if listed and not (_SEVERAL_WORDS.match(text.text) and len(text.words()) > 1):
+        return Words(tuple(texts))
+    says = f"{key} is one text: nothing splits it into words"
+    if listed:
+        says = f"{key} has one item, {text.text.strip()[:60]!r}: nothing splits it into words"
+    fix = "write each flag and each value as an item of its own, or run the text with sh -c"
+    words = tuple(
+        PlacedText.at_place(word.text, word.location) for word in text.words()
+    )
+    return Words(words, (Problem(says, text.location, f"{key}-as-one-string", fix),))
+
+
+def _found(
+    command: Words,
+    args: Words,
+    words: list[Token],
+    env: Mapping[str, Token],
+    image: Image | None,
+    engine_of: EngineOf,
+) -> ParsedCommand | None:
+    """The server that the words name themselves."""
+
+    def engine(inner: Image | None) -> EngineFacts:
+        return engine_of(inner or image)
+
+    texts = [*command.texts, *args.texts]
+    if not texts:
+        return None
+    script = _shell_text(words)
+    if script is None:
+        here = Command(words=tuple(words), env=dict(env))
+        servers = servers_in(here, engine)
+        return servers[0].command if servers else None
+    read = read_script(
+        words[script].text,
+        texts[script].file,
+        locate=texts[script].locate,
+        env=env,
+        arguments=words[script + 2 :],
+    )
+    servers = shell_servers(read, engine) or bare_arguments(read, engine)
+    return servers[0].command if servers else None
+
+
+def _shell_text(words: list[Token]) -> int | None:
+    """Which word is the text for a shell, where the command is one."""
+    start = next(
+        (i for i, w in enumerate(words[:4]) if PurePosixPath(w.text).name in _SHELLS), None
+    )
+    if start is None:
+        return None
+    takes_text = False
+    for index in range(start + 1, len(words)):
+        text = words[index].text
+        if not text.startswith("-"):
+            return index if takes_text else None
+        takes_text = takes_text or _TEXT_OPTION.fullmatch(text) is not None
+    return None
+
+
+def _entrypoint_twice(words: list[Token], image: Image) -> tuple[Problem, ...]:
+    """Arguments that repeat the command of an image which starts the server by itself."""
+    if not words or server_in(words[:5]) is None:
+        return ()
+    says = f"{image.repository} starts `{image.server}` itself and gets these words as arguments"
+    return (
+        Problem(
+            says,
+            words[0].location,
+            "entrypoint-repeated",
+            "give the model and the flags alone, or set the command too",
+        ),
+    )
