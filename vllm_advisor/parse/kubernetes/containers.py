@@ -10,7 +10,11 @@ from vllm_advisor.parse.container import Container, EnvVar, Probe, Resources, Se
 from vllm_advisor.parse.deployed import DeployedObject
 from vllm_advisor.parse.images import read_image
 from vllm_advisor.parse.kubernetes.objects import PodSource
-from vllm_advisor.parse.kubernetes.volumes import mounts_of, shared_memory_of
+from vllm_advisor.parse.kubernetes.volumes import (
+    mounts_of,
+    pods_shared_memory,
+    shared_memory_of,
+)
 from vllm_advisor.parse.kubernetes_semantics.resources import quantity
 from vllm_advisor.parse.placed import Placed
 from vllm_advisor.parse.yaml_tree import YamlValue
@@ -28,15 +32,15 @@ def container_of(
 ) -> Container:
     """The container at a place of a manifest."""
     image = view.at("image").placed_string()
-    mounts = mounts_of(view, pod, objects)
+    mounts = mounts_of(view.at("volumeMounts"), pod.spec.at("volumes"), pod.owner, objects)
     return Container(
         name=view.at("name").string(),
         location=view.location,
         image=read_image(image.value, image.location) if image else None,
-        env=tuple(_variable(one) for one in view.at("env").items() if one.mapping()),
+        env=tuple(variable_of(one) for one in view.at("env").items() if one.mapping()),
         env_from=tuple(_sources(view.at("envFrom"))),
         resources=resources_of(view.at("resources")),
-        shared_memory=shared_memory_of(mounts, pod),
+        shared_memory=shared_memory_of(mounts) or pods_shared_memory(pod),
         mounts=mounts,
         startup=probe_of(view.at("startupProbe"), "startup"),
         readiness=probe_of(view.at("readinessProbe"), "readiness"),
@@ -46,7 +50,7 @@ def container_of(
             for one in view.at("ports").items()
             if (port := one.at("containerPort").placed_integer())
         ),
-        security=_security(view.at("securityContext"), pod.spec.at("securityContext")),
+        security=security_of(view.at("securityContext"), pod.spec.at("securityContext")),
         pre_stop=_pre_stop(view.at("lifecycle", "preStop")),
     )
 
@@ -86,16 +90,22 @@ def probe_of(
     )
 
 
+def quantity_at(view: YamlValue) -> Placed[Fraction] | None:
+    """A quantity with its place; None where there is none that Kubernetes reads."""
+    if isinstance(view.value, Mapping | list):
+        return None
+    read = quantity(view.value)
+    return None if read is None else Placed(read, view.location)
+
+
 def _quantities(view: YamlValue) -> Mapping[str, Placed[Fraction]]:
     return {
-        entry.key: Placed(read, entry.location)
-        for entry in view.entries()
-        if not isinstance(entry.value, Mapping | list)
-        and (read := quantity(entry.value)) is not None
+        entry.key: read for entry in view.entries() if (read := quantity_at(entry)) is not None
     }
 
 
-def _variable(view: YamlValue) -> EnvVar:
+def variable_of(view: YamlValue) -> EnvVar:
+    """One item of ``env``."""
     name = view.at("name").string()
     for key, source in _REFERENCES.items():
         reference = view.at("valueFrom", key)
@@ -116,7 +126,8 @@ def _sources(view: YamlValue) -> Iterator[Placed[str]]:
                 yield Placed(f"{kind}/{name}", one.location)
 
 
-def _security(own: YamlValue, pod: YamlValue) -> Security:
+def security_of(own: YamlValue, pod: YamlValue) -> Security:
+    """The rights of a container: its own settings, and its pod's where it has none."""
     def integer(key: str) -> Placed[int] | None:
         return own.at(key).placed_integer() or pod.at(key).placed_integer()
 

@@ -38,12 +38,7 @@ def hardware_of(
     objects: tuple[DeployedObject, ...],
 ) -> Hardware:
     """What a pod asks for by resources, node labels and device claims."""
-    names = [
-        Placed(value, one.location)
-        for one in selections
-        if one.label in _PRODUCT_LABELS and one.required and one.operator == "In"
-        for value in one.values
-    ]
+    names = [*labelled(selections)]
     gpus = container.resources.gpus
     for request in _device_requests(pod, container, objects):
         count = request.at("count").placed_integer()
@@ -56,12 +51,12 @@ def hardware_of(
     return Hardware(gpus, tuple(names))
 
 
-def labelled(labels: tuple[Selection, ...]) -> tuple[Placed[str], ...]:
-    """The GPUs that conditions on node labels name."""
+def labelled(selections: tuple[Selection, ...]) -> tuple[Placed[str], ...]:
+    """The GPUs that the conditions on a node's labels allow."""
     return tuple(
         Placed(value, one.location)
-        for one in labels
-        if one.label in _PRODUCT_LABELS
+        for one in selections
+        if one.label in _PRODUCT_LABELS and one.required and one.operator == "In"
         for value in one.values
     )
 

@@ -54,10 +54,14 @@ def objects_in(document: YamlDocument) -> Iterator[DeployedObject]:
     """The objects of a document: itself, or the items of a List."""
     root = document.root
     if root.at("kind").string().endswith("List") and isinstance(root.at("items").value, list):
-        for item in root.at("items").items():
-            yield _object(item)
+        yield from objects_in_list(root.at("items"))
     else:
         yield _object(root)
+
+
+def objects_in_list(items: YamlValue) -> Iterator[DeployedObject]:
+    """The objects that are the items of a list."""
+    return (_object(item) for item in items.items() if item.mapping())
 
 
 def pods_in(one: DeployedObject) -> list[PodSource]:

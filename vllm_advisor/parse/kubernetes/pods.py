@@ -29,7 +29,7 @@ def pod_of(
         location=spec.location,
         labels=labels,
         replicas=_replicas(owner.view, source),
-        rollout=_rollout(owner.view),
+        rollout=rollout_of(owner.view.at("spec")),
         group_size=owner.view.at("spec", "leaderWorkerTemplate", "size").placed_integer(),
         group_role=_role(source),
         service_links=spec.at("enableServiceLinks").placed_boolean(),
@@ -94,9 +94,10 @@ def _replicas(owner: YamlValue, source: PodSource) -> Placed[int] | None:
     return owner.at("replicas").placed_integer() if source.fragment else None
 
 
-def _rollout(owner: YamlValue) -> Rollout | None:
+def rollout_of(spec: YamlValue) -> Rollout | None:
+    """How the pods of a spec are replaced; None where it does not say."""
     for key in _STRATEGIES:
-        strategy = owner.at("spec", key)
+        strategy = spec.at(key)
         if not strategy.mapping():
             continue
         limits = next(

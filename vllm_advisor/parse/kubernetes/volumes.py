@@ -16,35 +16,49 @@ _TEMPLATES = (("spec",), ("spec", "leaderWorkerTemplate"))
 
 
 def mounts_of(
-    container: YamlValue, pod: PodSource, objects: tuple[DeployedObject, ...]
+    mounts: YamlValue,
+    volumes: YamlValue,
+    owner: DeployedObject,
+    objects: tuple[DeployedObject, ...],
 ) -> tuple[Mount, ...]:
-    """The mounts of a container; claims are looked up among the objects of the source."""
-    volumes = {v.at("name").string(): v for v in pod.spec.at("volumes").items()}
+    """The mounts of a container.
+
+    Args:
+        mounts: its ``volumeMounts``.
+        volumes: the pod's ``volumes``.
+        owner: the object, whose ``volumeClaimTemplates`` are volumes as well.
+        objects: those of the source, among which claims are looked up.
+    """
+    named = {v.at("name").string(): v for v in volumes.items()}
     templates = {
         claim.at("metadata", "name").string(): claim
         for holder in _TEMPLATES
-        for claim in pod.owner.view.at(*holder, "volumeClaimTemplates").items()
+        for claim in owner.view.at(*holder, "volumeClaimTemplates").items()
     }
     return tuple(
-        _mount(mount, volumes.get(name), templates.get(name), pod.owner, objects)
-        for mount in container.at("volumeMounts").items()
+        _mount(mount, named.get(name), templates.get(name), owner, objects)
+        for mount in mounts.items()
         if (name := mount.at("name").string()) or mount.at("mountPath")
     )
 
 
-def shared_memory_of(mounts: tuple[Mount, ...], pod: PodSource) -> SharedMemory | None:
-    """What is mounted at /dev/shm, or that it is the host's."""
+def shared_memory_of(mounts: tuple[Mount, ...]) -> SharedMemory | None:
+    """What is mounted at /dev/shm."""
     for mount in mounts:
         if mount.path.rstrip("/") == SHM:
             kind = "emptyDir" if mount.kind == "emptyDir" else "other"
             return SharedMemory(kind=kind, size=mount.size, location=mount.volume_location)
+    return None
+
+
+def pods_shared_memory(pod: PodSource) -> SharedMemory | None:
+    """The host's memory, or a volume in memory that a fragment shows without its mount."""
     host = pod.spec.at("hostIPC")
     if host.value is True:
         return SharedMemory(kind="host", size=None, location=host.location)
-    # A fragment may show the volume and not the mount.
     for volume in pod.spec.at("volumes").items() if pod.fragment else ():
         if volume.at("emptyDir", "medium").string() == "Memory":
-            size = _bytes(volume.at("emptyDir", "sizeLimit"))
+            size = bytes_at(volume.at("emptyDir", "sizeLimit"))
             return SharedMemory(kind="emptyDir", size=size, location=volume.location)
     return None
 
@@ -68,7 +82,7 @@ def _mount(
         inner = volume.at(kind)
         source = next(iter(_names(inner)), "")
         if kind == "emptyDir":
-            medium, size = inner.at("medium").string(), _bytes(inner.at("sizeLimit"))
+            medium, size = inner.at("medium").string(), bytes_at(inner.at("sizeLimit"))
         elif kind == "ephemeral":
             size, modes = _claim(inner.at("volumeClaimTemplate", "spec"))
         elif kind == "persistentVolumeClaim":
@@ -97,7 +111,7 @@ def _names(inner: YamlValue) -> Iterator[str]:
 
 def _claim(spec: YamlValue) -> tuple[int | None, tuple[str, ...]]:
     modes = tuple(mode.string() for mode in spec.at("accessModes").items())
-    return _bytes(spec.at("resources", "requests", "storage")), modes
+    return bytes_at(spec.at("resources", "requests", "storage")), modes
 
 
 def _find(
@@ -113,7 +127,7 @@ def _find(
     )
 
 
-def _bytes(view: YamlValue) -> int | None:
+def bytes_at(view: YamlValue) -> int | None:
     """A quantity in bytes; None where none is written, or none that Kubernetes reads."""
     value = view.value
     read = None if isinstance(value, Mapping | list) else quantity(value)
