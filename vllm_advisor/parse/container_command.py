@@ -106,10 +106,7 @@ def split_texts(key: str, texts: Sequence[PlacedText], *, listed: bool) -> Words
     if listed:
         says = f"{key} has one item, {text.text.strip()[:60]!r}: nothing splits it into words"
     fix = "write each flag and each value as an item of its own, or run the text with sh -c"
-    words = tuple(
-        PlacedText.at_place(word.text, word.location) for word in text.words()
-    )
-    return Words(words, (Problem(says, text.location, f"{key}-as-one-string", fix),))
+    return Words(tuple(text.words()), (Problem(says, text.location, f"{key}-as-one-string", fix),))
 
 
 def _found(

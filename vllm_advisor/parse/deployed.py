@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from vllm_advisor.parse.container import Container
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.placed import Placed
 from vllm_advisor.parse.remarks import Note
-from vllm_advisor.parse.yaml_tree import YamlValue
+from vllm_advisor.parse.yaml_tree import YamlDocument, YamlValue
 from vllm_advisor.types.decision import Location
 
 _KEY = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -158,3 +158,9 @@ class Deployed:
         return tuple(one for one in self.instances if one is not instance)
 
 
+def repeated_keys(documents: Sequence[YamlDocument]) -> Iterator[Note]:
+    """Keys that stand twice in a mapping."""
+    for document in documents:
+        for key in document.repeated:
+            says = f"the key {key.value!r} stands here for the second time; the last one counts"
+            yield Note(says, key.location)

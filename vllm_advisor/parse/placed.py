@@ -96,26 +96,31 @@ class PlacedText:
         text += self.text[done:]
         return PlacedText(text, self.file, tuple(spans), tuple(unresolved))
 
-    def words(self) -> list[Token]:
+    def words(self) -> list[PlacedText]:
         """The words of the text, as Compose and systemd split a command; no shell reads it.
 
         A word is unresolved if the name of anything unresolved in the text stands in it.
         """
-        words: list[tuple[str, int]] = []
+        words: list[list[tuple[int, int]]] = []
         open_word = False
         for match in _PART.finditer(self.text):
-            part = match[0]
             if match["blank"]:
                 open_word = False
                 continue
             if not open_word:
-                words.append(("", match.start()))
+                words.append([])
                 open_word = True
-            words[-1] = (words[-1][0] + _unquoted(part), words[-1][1])
-        return [
-            Token(word, self.locate(start), tuple(name for name in self.unresolved if name in word))
-            for word, start in words
-        ]
+            words[-1] += _unquoted(match)
+        return [self._joined(ranges) for ranges in words]
+
+    def _joined(self, ranges: list[tuple[int, int]]) -> PlacedText:
+        """Parts of the text as one."""
+        text, spans = "", list[Span]()
+        for start, end in ranges:
+            spans += self._spans(start, end, to=len(text))
+            text += self.text[start:end]
+        unresolved = tuple(name for name in self.unresolved if name in text)
+        return PlacedText(text, self.file, tuple(spans), unresolved)
 
     def _spans(self, start: int, end: int, *, to: int = 0) -> Iterable[Span]:
         """The spans of a part, its offsets counted from ``to``."""
@@ -126,10 +131,18 @@ class PlacedText:
                 yield Span(span.offset - start + to, span.line, span.column)
 
 
-def _unquoted(part: str) -> str:
+def _unquoted(match: re.Match[str]) -> list[tuple[int, int]]:
+    """The ranges that a part of a word leaves when its quotes and backslashes are gone."""
+    part, start, end = match[0], match.start(), match.end()
     if part.startswith("'"):
-        return part[1:].removesuffix("'")
-    if part.startswith('"'):
-        inner = part[1:-1] if len(part) > 1 and part.endswith('"') else part[1:]
-        return re.sub(r'\\(["\\$`])', r"\1", inner)
-    return part[1:] if part.startswith("\\") else part
+        return [(start + 1, end - (len(part) > 1 and part.endswith("'")))]
+    if part.startswith("\\"):
+        return [(start + 1, end)]
+    if not part.startswith('"'):
+        return [(start, end)]
+    closed = len(part) > 1 and part.endswith('"') and not part.endswith('\\"')
+    ranges, begun = [], start + 1
+    for escape in re.finditer(r'\\["\\$`]', part[1 : len(part) - closed]):
+        ranges.append((begun, start + 1 + escape.start()))
+        begun = start + 2 + escape.start()
+    return [*ranges, (begun, end - closed)]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vllm_advisor.parse.container import Container, EnvVar, Mount, Resources, SharedMemory
-from vllm_advisor.parse.deployed import Deployed, DeployedObject, Pod, Selection, ServedInstance
+from vllm_advisor.parse.deployed import (
+    Deployed,
+    DeployedObject,
+    Pod,
+    Selection,
+    ServedInstance,
+    repeated_keys,
+)
 from vllm_advisor.parse.helm.stack_command import stack_command
 from vllm_advisor.parse.images import EngineOf, Image, read_image
 from vllm_advisor.parse.kubernetes.commands import environment
@@ -16,7 +23,6 @@ from vllm_advisor.parse.kubernetes.containers import (
     variable_of,
 )
 from vllm_advisor.parse.kubernetes.hardware import labelled
-from vllm_advisor.parse.kubernetes.instances import repeated_keys
 from vllm_advisor.parse.kubernetes.objects import objects_in_list
 from vllm_advisor.parse.kubernetes.pods import match_expressions, rollout_of
 from vllm_advisor.parse.kubernetes.volumes import bytes_at, mounts_of, shared_memory_of

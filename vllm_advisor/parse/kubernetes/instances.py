@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vllm_advisor.parse.container import Container
-from vllm_advisor.parse.deployed import Deployed, DeployedObject, Pod, ServedInstance
+from vllm_advisor.parse.deployed import (
+    Deployed,
+    DeployedObject,
+    Pod,
+    ServedInstance,
+    repeated_keys,
+)
 from vllm_advisor.parse.images import EngineOf
 from vllm_advisor.parse.kubernetes.commands import command_of
 from vllm_advisor.parse.kubernetes.containers import container_of
@@ -20,7 +26,6 @@ from vllm_advisor.parse.kubernetes.objects import PodSource, objects_in, pods_in
 from vllm_advisor.parse.kubernetes.pods import pod_of
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.placed import Placed
-from vllm_advisor.parse.remarks import Note
 from vllm_advisor.parse.yaml_tree import YamlDocument, YamlValue
 
 KIND = "kubernetes"
@@ -46,14 +51,6 @@ def read_kubernetes(
         objects=objects,
         notes=tuple(repeated_keys(documents)),
     )
-
-
-def repeated_keys(documents: Sequence[YamlDocument]) -> Iterator[Note]:
-    """Keys that stand twice in a mapping."""
-    for document in documents:
-        for key in document.repeated:
-            says = f"the key {key.value!r} stands here for the second time; the last one counts"
-            yield Note(says, key.location)
 
 
 def _instances(
