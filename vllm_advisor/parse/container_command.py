@@ -66,7 +66,7 @@ def server_of(
         serves = image is not None and image.serves
         if command.texts or not (serves or assume):
             return None
-        if not image and words and not words[0].text.startswith("-"):
+        if not image and words and not any(word.text.startswith("--") for word in words):
             return None
         found = parse_serve_command(
             words,

@@ -21,9 +21,10 @@ _DOCKERFILE_NAME = re.compile(r"(?:[\w.-]*\.)?(?:Dockerfile|Containerfile)(?:\.[
 _UNIT = re.compile(r"^\s*(?:ExecStart\s*=|\[Service\]\s*$)", re.MULTILINE)
 _FROM = re.compile(r"(?:\s*(?:#.*|ARG .*)?\n)*\s*FROM\s+\S+", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"^\s*(?:CMD|ENTRYPOINT)\s", re.MULTILINE)
-_COMMAND = re.compile(r"\bvllm\b|^\s*--[a-z]", re.MULTILINE)
+_COMMAND = re.compile(r"\bvllm\b|^\s*--[a-z]|[\"(]\s*[\"']?--[a-z]", re.MULTILINE)
 # A key at the left edge, or of an item of a list there. A colon inside of a word is none.
-_KEY = re.compile(r"^(?:-[ ]+)?([\"']?)([A-Za-z_][\w./-]*)\1\s*:(?=\s|$)", re.MULTILINE)
+_KEY = re.compile(r"^([\"']?)([A-Za-z_][\w./-]*)\1\s*:(?=\s|$)", re.MULTILINE)
+_FIRST_ITEM = re.compile(r"(?:\s*(?:#.*)?\n)*-( +)")
 _ITEM = re.compile(r"^\s*-\s", re.MULTILINE)
 _STACK_KEYS = {
     "servingEngineSpec", "routerSpec", "cacheserverSpec", "modelSpec", "modelURL", "vllmConfig",
@@ -119,4 +120,6 @@ def _keys(text: str) -> set[str]:
             return set()
         found = [d.data[0] if isinstance(d.data, list) and d.data else d.data for d in documents]
         return {str(key) for data in found if isinstance(data, dict) for key in data}
+    if item := _FIRST_ITEM.match(text):  # what is indented like its keys stands at the edge
+        text = re.sub(rf"^[- ] {{{len(item[1])}}}", "", text, flags=re.MULTILINE)
     return {match[2] for match in _KEY.finditer(text)}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vllm_advisor.errors import AdvisorError
+from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.serve_command import ParsedCommand
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
@@ -30,6 +31,8 @@ class Subject:
     What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
     defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
     raised instead. ``missing`` says why a fact is not there, by its name in :data:`Need`.
+    ``instance`` is the server as its source has it (container, pod, volumes, probes), ``deployed``
+    the whole source around it.
     """
 
     command: ParsedCommand
@@ -40,6 +43,8 @@ class Subject:
     figures: InstanceFigures | None = None
     sizing_error: AdvisorError | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    instance: ServedInstance | None = None
+    deployed: Deployed | None = None
 
     @property
     def args(self) -> EngineArgs:

@@ -17,12 +17,13 @@ from vllm_advisor.parse.images import EngineOf
 from vllm_advisor.parse.kubernetes.commands import command_of
 from vllm_advisor.parse.kubernetes.containers import container_of
 from vllm_advisor.parse.kubernetes.hardware import hardware_of
-from vllm_advisor.parse.kubernetes.kserve import (
+from vllm_advisor.parse.kubernetes.kserve import model_server_command, preset_command
+from vllm_advisor.parse.kubernetes.objects import (
     LLM_SERVICE,
-    model_server_command,
-    preset_command,
+    PodSource,
+    objects_in,
+    pods_in,
 )
-from vllm_advisor.parse.kubernetes.objects import PodSource, objects_in, pods_in
 from vllm_advisor.parse.kubernetes.pods import pod_of
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.placed import Placed

@@ -19,7 +19,6 @@ from vllm_advisor.parse.shell import Token, read_script
 from vllm_advisor.parse.yaml_tree import YamlValue
 from vllm_advisor.types.decision import Location
 
-LLM_SERVICE = "LLMInferenceService"
 _TEMPLATE = re.compile(r"\{\{\s*(?:`(?P<text>[^`]*)`|\.(?P<name>[\w.]+))\s*\}\}")
 _PORT = "8000"
 _PARALLEL = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from vllm_advisor.parse.deployed import DeployedObject
 from vllm_advisor.parse.yaml_tree import YamlDocument, YamlValue
 
+LLM_SERVICE = "LLMInferenceService"  # of KServe
 _NO_PODS = frozenset(("CustomResourceDefinition", "ConfigMap", "Secret", "Kustomization"))
 _ROLES = {
     "leaderTemplate": "leader",
@@ -68,10 +69,14 @@ def pods_in(one: DeployedObject) -> list[PodSource]:
     """The pods that an object makes, or the fragment that it is."""
     if one.kind in _NO_PODS:
         return []
-    found = list(_pod_specs(one, one.view, one.view, "", 0))
-    if found or one.kind:
+    found = list(_pod_specs(one, one.view, one.view, ""))
+    if found:
         return found
-    return _fragment(one)
+    if one.kind == LLM_SERVICE:  # its preset has the container
+        spec = one.view.at("spec")
+        template = spec.at("template")
+        return [PodSource(owner=one, spec=template, template=template, containers=(template,))]
+    return [] if one.kind else _fragment(one)
 
 
 def _object(view: YamlValue) -> DeployedObject:
@@ -85,12 +90,12 @@ def _object(view: YamlValue) -> DeployedObject:
 
 
 def _pod_specs(
-    owner: DeployedObject, view: YamlValue, parent: YamlValue, role: str, depth: int
+    owner: DeployedObject, view: YamlValue, parent: YamlValue, role: str
 ) -> Iterator[PodSource]:
     """Pod specs below a value; ``parent`` is what holds the value."""
     if isinstance(view.value, list):
         for item in view.items():
-            yield from _pod_specs(owner, item, view, role, depth + 1)
+            yield from _pod_specs(owner, item, view, role)
         return
     if not isinstance(view.value, Mapping):
         return
@@ -110,7 +115,7 @@ def _pod_specs(
     for entry in view.entries():
         if isinstance(entry.value, dict | list):
             below = _ROLES.get(entry.key, role)
-            yield from _pod_specs(owner, entry, view, below, depth + 1)
+            yield from _pod_specs(owner, entry, view, below)
 
 
 def _fragment(one: DeployedObject) -> list[PodSource]:
