@@ -10,7 +10,7 @@ from pathlib import Path
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.deployed import Deployed
 from vllm_advisor.parse.images import EngineOf
-from vllm_advisor.parse.kinds import checked_kind, kind_of
+from vllm_advisor.parse.kinds import checked_kind, is_dockerfile, kind_of
 from vllm_advisor.parse.kubernetes.instances import KIND as KUBERNETES
 from vllm_advisor.parse.kubernetes.instances import read_kubernetes
 from vllm_advisor.parse.remarks import Note
@@ -26,7 +26,8 @@ MAX_FILES = 2_000  # of a folder
 MAX_BYTES = 2_000_000  # of one file in it
 _FIX = "name a file or a folder, or write the command after --"
 _TEMPLATE = re.compile(r"^\s*\{\{-?\s|\{\{-?\s*(?:\.Values|include|tpl|range|if|with)\b", re.MULTILINE)
-_YAML = (".yaml", ".yml", ".json")
+_YAML = (".yaml", ".yml")
+_READ = (*_YAML, ".sh", ".bash", ".service")
 
 
 @dataclass(slots=True)
@@ -108,7 +109,7 @@ def _text(path: Path, name: str) -> str:
 
 
 def _read_folder(folder: Path, engine_of: EngineOf, kind: str | None, found: Sources) -> None:
-    """Every file of a known kind; manifests of one folder belong together."""
+    """Every file that starts vLLM; manifests of one folder belong together."""
     manifests: dict[Path, list[YamlDocument]] = {}
     skipped = 0
     for path in _files(folder, found):
@@ -122,20 +123,26 @@ def _read_folder(folder: Path, engine_of: EngineOf, kind: str | None, found: Sou
         elif own == KUBERNETES:
             manifests.setdefault(path.parent, []).extend(load_yaml(text, name))
         else:
-            found.deployed.append(read_source(text, name, engine_of, kind=own))
+            deployed = read_source(text, name, engine_of, kind=own)
+            if deployed.instances or deployed.objects:
+                found.deployed.append(deployed)
+            else:
+                skipped += 1
     for parent, documents in manifests.items():
         found.deployed.append(read_kubernetes(documents, str(parent), engine_of))
     if skipped:
-        says = f"{skipped} files are nothing that starts vLLM, binary or too large: not read"
+        says = f"{skipped} scripts and YAML files start no vLLM, or are too large: passed over"
         found.notes.append(Note(says, Location(file=str(folder), line=1)))
 
 
 def _files(folder: Path, found: Sources) -> Iterator[Path]:
-    """The files of a folder and of those below, without hidden ones, sorted."""
+    """Files by whose names they may start vLLM, below a folder too, sorted; no hidden ones."""
     count = 0
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
-        if any(part.startswith(".") for part in inside) or not path.is_file():
+        readable = path.suffix in _READ or is_dockerfile(path.name)
+        hidden = any(part.startswith(".") for part in inside)
+        if hidden or not readable or not path.is_file():
             continue
         count += 1
         if count > MAX_FILES:

@@ -20,7 +20,7 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
-class SourceKind(StrEnum):
+class InputKind(StrEnum):
     """What a source may be said to be."""
 
     SERVE = "serve"
@@ -48,7 +48,7 @@ def check(
         ),
     ],
     kind: Annotated[
-        SourceKind | None, typer.Option(help="What the source is, where it is not found out.")
+        InputKind | None, typer.Option(help="What the source is, where it is not found out.")
     ] = None,
     gpu: Annotated[
         str | None,

@@ -32,9 +32,14 @@ _STACK_KEYS = {
 _PLAN_KEYS = {"schema_version", "instances", "decisions"}
 _COMPOSE_KEYS = {"healthcheck", "entrypoint", "environment", "shm_size", "depends_on"}
 _CONFIG_KEYS = {
-    "model", "port", "host", "dtype", "tensor-parallel-size", "max-model-len", "served-model-name",
-    "gpu-memory-utilization", "max-num-seqs", "max-num-batched-tokens", "kv-cache-dtype",
-    "quantization", "enable-prefix-caching", "trust-remote-code", "pipeline-parallel-size",
+    "api-key", "attention-backend", "block-size", "chat-template", "compilation-config",
+    "data-parallel-size", "download-dir", "dtype", "enable-auto-tool-choice",
+    "enable-chunked-prefill", "enable-expert-parallel", "enable-lora", "enable-prefix-caching",
+    "enforce-eager", "gpu-memory-utilization", "hf-overrides", "host", "kv-cache-dtype",
+    "kv-transfer-config", "limit-mm-per-prompt", "load-format", "max-model-len",
+    "max-num-batched-tokens", "max-num-seqs", "model", "pipeline-parallel-size", "port",
+    "quantization", "reasoning-parser", "seed", "served-model-name", "speculative-config",
+    "swap-space", "tensor-parallel-size", "tokenizer", "tool-call-parser", "trust-remote-code",
 }  # fmt: skip
 _IMAGE_BELOW = re.compile(r"^\s+[\"']?(?:image|command)[\"']?\s*:", re.MULTILINE)
 _COMMAND_TEXT = re.compile(r"^command\s*:\s*(?:[|>][-+\d]*\s*(?:#.*)?$|[^\s\[|>-])", re.MULTILINE)
@@ -50,7 +55,7 @@ def kind_of(name: str, text: str) -> Kind | None:
     base = PurePath(name).name
     if (kind := _BY_SUFFIX.get(PurePath(base).suffix.lower())) is not None:
         return kind
-    if _DOCKERFILE_NAME.fullmatch(base):
+    if is_dockerfile(base):
         return "dockerfile"
     keys = _keys(text)
     if "services" in keys and "kind" not in keys:
@@ -59,6 +64,11 @@ def kind_of(name: str, text: str) -> Kind | None:
     if found is None and _COMPOSE_NAME.fullmatch(base) and keys:
         return "compose"
     return found or _of_plain(text, named=bool(PurePath(base).suffix))
+
+
+def is_dockerfile(name: str) -> bool:
+    """Whether a file is a Dockerfile by its name."""
+    return _DOCKERFILE_NAME.fullmatch(name) is not None
 
 
 def checked_kind(kind: str) -> Kind:
@@ -90,7 +100,7 @@ def _of_keys(keys: set[str], text: str) -> Kind | None:
         kind = "compose"
     elif (CONTAINER_KEYS | POD_KEYS) & keys:
         kind = "kubernetes"
-    elif plain & _CONFIG_KEYS:
+    elif keys and 2 * len(plain & _CONFIG_KEYS) >= len(keys):
         kind = "config"
     elif keys and _IMAGE_BELOW.search(text):
         kind = "compose"

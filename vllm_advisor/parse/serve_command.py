@@ -29,21 +29,17 @@ def parse_shell_script(text: str, file: str, engine: EngineFacts) -> list[Parsed
     Raises:
         InputError: the script has none.
     """
-    return [server.command for server in read_shell(text, file, lambda _image: engine)]
-
-
-def read_shell(text: str, file: str, engine_of: EngineOf) -> list[ShellServer]:
-    """Read every command of a script that starts a server, each for the version of its image.
-
-    Raises:
-        InputError: the script has none.
-    """
-    script = read_script(text, file)
-    servers = shell_servers(script, engine_of) or bare_arguments(script, engine_of)
-    if not servers:
+    commands = [server.command for server in read_shell(text, file, lambda _image: engine)]
+    if not commands:
         raise InputError(
             "no vllm command found",
             where=file,
             fix="the text should have a line such as: vllm serve MODEL --max-model-len 32K",
         )
-    return servers
+    return commands
+
+
+def read_shell(text: str, file: str, engine_of: EngineOf) -> list[ShellServer]:
+    """Read every command of a script that starts a server, each for the version of its image."""
+    script = read_script(text, file)
+    return shell_servers(script, engine_of) or bare_arguments(script, engine_of)

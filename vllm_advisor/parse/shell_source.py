@@ -13,17 +13,12 @@ KIND = "shell"
 
 
 def read_shell_source(text: str, file: str, engine_of: EngineOf) -> Deployed:
-    """The servers that a script starts.
-
-    Raises:
-        InputError: the script has no vllm command.
-    """
+    """The servers that a script starts; none in a script that starts something else."""
+    servers = read_shell(text, file, engine_of)
     return Deployed(
         kind=KIND,
         file=file,
-        instances=tuple(
-            shell_instance(server, KIND) for server in read_shell(text, file, engine_of)
-        ),
+        instances=tuple(shell_instance(server, KIND) for server in servers),
     )
 
 
