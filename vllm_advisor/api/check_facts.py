@@ -185,9 +185,7 @@ class FactFinder:
         return self._sized[key]
 
 
-def _size(
-    args: dict[str, object], engine: EngineFacts, model: ModelFacts, node: Node
-) -> _Sized:
+def _size(args: dict[str, object], engine: EngineFacts, model: ModelFacts, node: Node) -> _Sized:
     settings = None
     try:
         served = served_model(model, args)
@@ -196,9 +194,7 @@ def _size(
             served, engine, node.accelerator, args, allow_long=True
         ).settings
         overheads = load_overheads(engine.version_used or engine.version)
-        figures = size_instance(
-            served, settings, accelerator=node.accelerator, overheads=overheads
-        )
+        figures = size_instance(served, settings, accelerator=node.accelerator, overheads=overheads)
     except AdvisorError as error:
         return _Sized(settings=settings, error=error)
     return _Sized(settings=settings, figures=figures)

@@ -25,7 +25,9 @@ COMMAND_LINE = "command line"
 MAX_FILES = 2_000  # of a folder
 MAX_BYTES = 2_000_000  # of one file in it
 _FIX = "name a file or a folder, or write the command after --"
-_TEMPLATE = re.compile(r"^\s*\{\{-?\s|\{\{-?\s*(?:\.Values|include|tpl|range|if|with)\b", re.MULTILINE)
+_TEMPLATE = re.compile(
+    r"^\s*\{\{-?\s|\{\{-?\s*(?:\.Values|include|tpl|range|if|with)\b", re.MULTILINE
+)
 _YAML = (".yaml", ".yml")
 _READ = (*_YAML, ".sh", ".bash", ".service")
 

@@ -144,7 +144,7 @@ def _mounts(options: Options) -> Iterator[Mount]:
         yield _mount(word, source, path, "readonly" in parts)
 
 
-def _mount(word: Token, source: str, path: str, read_only: bool) -> Mount:  # noqa: FBT001
+def _mount(word: Token, source: str, path: str, read_only: bool) -> Mount:
     bind = source.startswith((".", "/", "~", "$"))
     return Mount(
         path=path,

@@ -46,17 +46,21 @@ def read_dockerfile(text: str, file: str, engine_of: EngineOf) -> Deployed:
         assume=False,
         where=image.location if image else last.location,
     )
-    instances = () if found is None else (
-        ServedInstance(
-            command=found,
-            kind=KIND,
-            name="image",
-            location=last.location,
-            container=_container(image, env, last),
-            vllm_version=Placed(image.version, image.location)
-            if image and image.version
-            else None,
-        ),
+    instances = (
+        ()
+        if found is None
+        else (
+            ServedInstance(
+                command=found,
+                kind=KIND,
+                name="image",
+                location=last.location,
+                container=_container(image, env, last),
+                vllm_version=Placed(image.version, image.location)
+                if image and image.version
+                else None,
+            ),
+        )
     )
     return Deployed(kind=KIND, file=file, instances=instances)
 
@@ -90,9 +94,7 @@ def _instructions(text: str, file: str) -> Iterator[tuple[str, PlacedText]]:
     yield from _instruction(joined, file, spans)
 
 
-def _instruction(
-    text: str, file: str, spans: list[Span]
-) -> Iterator[tuple[str, PlacedText]]:
+def _instruction(text: str, file: str, spans: list[Span]) -> Iterator[tuple[str, PlacedText]]:
     match = _INSTRUCTION.match(text)
     if match is not None:
         whole = PlacedText(text, file, tuple(spans))

@@ -80,6 +80,8 @@ class PlacedText:
         What is put in counts as standing where the match stands. The name of what stays is the
         match's group ``name``, or all of it.
         """
+        if pattern.search(self.text) is None:
+            return self
         text, spans, unresolved, done = "", list[Span](), list(self.unresolved), 0
         for match in pattern.finditer(self.text):
             found = value(match)

@@ -17,19 +17,19 @@ KIND = "plan"
 _IMAGE = "vllm/vllm-openai"
 
 
-def read_plan_source(
-    documents: Sequence[YamlDocument], file: str, engine_of: EngineOf
-) -> Deployed:
+def read_plan_source(documents: Sequence[YamlDocument], file: str, engine_of: EngineOf) -> Deployed:
     """The instances of a plan, for the vLLM version that it names."""
-    instances = []
+    instances: list[ServedInstance] = []
     for document in documents[:1]:
         root = document.root
         version = root.at("vllm_version").placed_string()
         image = read_image(f"{_IMAGE}:v{version.value}", version.location) if version else None
         engine = engine_of(image)
-        for one in root.at("instances").items():
-            if one.mapping():
-                instances.append(_instance(root, one, engine, version))
+        instances += [
+            _instance(root, one, engine, version)
+            for one in root.at("instances").items()
+            if one.mapping()
+        ]
     return Deployed(
         kind=KIND,
         file=file,
@@ -42,9 +42,8 @@ def _instance(
     root: YamlValue, one: YamlValue, engine: EngineFacts, version: Placed[str] | None
 ) -> ServedInstance:
     gpu = root.at("hardware", "gpu").placed_string()
-    gpus, per_node = (
-        one.at("gpus").placed_integer(), root.at("hardware", "gpu_count").placed_integer(),
-    )  # fmt: skip
+    gpus = one.at("gpus").placed_integer()
+    per_node = root.at("hardware", "gpu_count").placed_integer()
     nodes = None
     if gpus is not None and per_node is not None and per_node.value > 0:
         nodes = Placed(ceil_div(gpus.value, per_node.value), gpus.location)
@@ -65,14 +64,10 @@ def _command(root: YamlValue, one: YamlValue, engine: EngineFacts) -> ParsedComm
     model = root.at("model")
     entries = list(one.at("engine_args").entries())
     known = [entry for entry in entries if entry.key in engine.flags]
-    args = (
-        EngineArg(dest=entry.key, value=entry.value, origin=entry.location) for entry in known
-    )
+    args = (EngineArg(dest=entry.key, value=entry.value, origin=entry.location) for entry in known)
     return ParsedCommand(
         model=model.string(),
-        engine_args=EngineArgs(
-            model=model.string(), args=tuple(args), model_origin=model.location
-        ),
+        engine_args=EngineArgs(model=model.string(), args=tuple(args), model_origin=model.location),
         location=one.at("engine_args").location,
         env={},
         env_locations={},

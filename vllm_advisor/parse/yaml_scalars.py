@@ -9,59 +9,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from vllm_advisor.parse.placed import PlacedText, Span
 
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor, a tag
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
-_ESCAPE = re.compile(
-    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|\r\n|.)", re.DOTALL
-)
+_REWRITTEN = re.compile("[\r\n\x85\u2028\u2029\\\\]|''")  # beside blanks, all that may differ
+_ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|\r\n|.)", re.DOTALL)
 _SILENT_ESCAPES = " \t\r\n\x85\u2028\u2029_NLPnt rvfabe0"  # white space, or none at all
 
 
-def placed_text(source: str, node: Any, file: str) -> PlacedText:
-    """The value of a scalar node with its places.
+def placed_text(written: str, value: str, file: str, *, line: int, column: int) -> PlacedText:
+    """The value of a scalar with its places.
 
     Args:
-        source: the whole YAML text.
-        node: PyYAML's node.
+        written: the scalar as it stands in the file, from its first character or its anchor on.
+        value: what the parser makes of it.
         file: the file's name.
+        line: line of the first character, from 0.
+        column: its column, from 0.
     """
-    start, end = node.start_mark, node.end_mark
-    value = str(node.value)
-    spans = [Span(0, start.line + 1, start.column + 1)]
-    written = source[start.index : end.index]
-    style = node.style
+    properties = _PROPERTIES.match(written)
+    begun = properties.end() if properties else 0
+    style = written[begun : begun + 1]
     if style in ("|", ">"):
-        header = _BREAK.search(written)
-        written_from = header.end() if header else len(written)
-    else:
-        written_from = 1 if style in ("'", '"') else 0
-    if "\n" not in value and len(_BREAK.findall(written)) == 0 and style != '"':
-        spans[0] = Span(0, start.line + 1, start.column + 1 + written_from)
+        header = _BREAK.search(written, begun)
+        begun = header.end() if header else len(written)
+    elif style in ("'", '"'):
+        begun += 1
+    spans = [Span(0, line + 1, column + 1 + begun)]
+    if not _REWRITTEN.search(written, begun):
         return PlacedText(value, file, tuple(spans))
     rows = [0, *(match.end() for match in _BREAK.finditer(written))]
-    marks = _visible(written, written_from, style)
-    row, expected = 0, None
+    marks = _visible(written, begun, style)
+    row, shift = 0, None  # of the last span
     for offset, char in enumerate(value):
         if char.isspace() or not char.isprintable():
             continue
         at = next(marks, None)
         if at is None:
             break
-        if expected is not None and at - offset == expected:
+        here = row
+        while here + 1 < len(rows) and rows[here + 1] <= at:
+            here += 1
+        if shift == at - offset and here == row:
             continue
-        while row + 1 < len(rows) and rows[row + 1] <= at:
-            row += 1
-        column = at - rows[row] + (start.column if row == 0 else 0)
-        span = Span(offset, start.line + 1 + row, column + 1)
-        spans = [span._replace(offset=0)] if expected is None else [*spans, span]
-        expected = at - offset
+        left = at - rows[here] + (column if here == 0 else 0)
+        span = Span(offset, line + 1 + here, left + 1)
+        spans = [span._replace(offset=0)] if shift is None else [*spans, span]
+        row, shift = here, at - offset
     return PlacedText(value, file, tuple(spans))
 
 
-def _visible(written: str, position: int, style: str | None) -> Iterator[int]:
+def _visible(written: str, position: int, style: str) -> Iterator[int]:
     """Positions of what becomes a printable character of the value that is no white space."""
     while position < len(written):
         char = written[position]

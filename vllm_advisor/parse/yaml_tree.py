@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -34,11 +34,10 @@ _WHOLE = re.compile(r"[-+]?\d{1,40}")
 _CONSTRUCTOR = SafeConstructor()
 
 
-class _Mark(NamedTuple):
-    """The node of a key or an item, which says where it begins, and the node of its value."""
-
-    key: Any
-    node: Any
+# Line and column (from 0) of a key or an item, line and column of its value, where the value
+# begins and ends in the text, and a scalar as written, None for anything else. A plain tuple of
+# plain values: Python's garbage collector forgets these, and a folder has a million of them.
+Mark: TypeAlias = tuple[int, int, int, int, int, int, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class YamlDocument:
     file: str
     text: str
     data: Any
-    marks: Mapping[KeyPath, _Mark]
+    marks: Mapping[KeyPath, Mark]
     repeated: tuple[Placed[str], ...] = ()
 
     @property
@@ -87,13 +86,16 @@ class YamlValue:
         path = self.path
         while path not in self.document.marks:
             path = path[:-1]
-        return _place(self.document.marks[path].key, self.document.file)
+        line, column, *_ = self.document.marks[path]
+        return Location(file=self.document.file, line=line + 1, column=column + 1)
 
     @property
     def value_location(self) -> Location:
         """Where the value itself begins, behind its key."""
         mark = self.document.marks.get(self.path)
-        return self.location if mark is None else _place(mark.node, self.document.file)
+        if mark is None:
+            return self.location
+        return Location(file=self.document.file, line=mark[2] + 1, column=mark[3] + 1)
 
     @property
     def key(self) -> str:
@@ -118,8 +120,8 @@ class YamlValue:
 
     def string(self) -> str:
         """A scalar as it is written, without quotes; empty for anything else."""
-        node = self._scalar()
-        return "" if node is None or self.value is None else str(node.value)
+        mark = self.document.marks.get(self.path)
+        return "" if mark is None or self.value is None else mark[6] or ""
 
     def placed_string(self) -> Placed[str] | None:
         """:meth:`string` with its place, or nothing where there is none."""
@@ -139,12 +141,14 @@ class YamlValue:
 
     def placed_text(self) -> PlacedText | None:
         """A scalar's text with the places of all of its characters; None for no scalar."""
-        node = self._scalar()
-        return None if node is None else placed_text(self.document.text, node, self.document.file)
-
-    def _scalar(self) -> Any:
         mark = self.document.marks.get(self.path)
-        return mark.node if mark and isinstance(mark.node, yaml.ScalarNode) else None
+        if mark is None:
+            return None
+        _, _, line, column, start, end, text = mark
+        if text is None:
+            return None
+        written = self.document.text[start:end]
+        return placed_text(written, text, self.document.file, line=line, column=column)
 
 
 def load_yaml(text: str, file: str) -> list[YamlDocument]:
@@ -174,7 +178,7 @@ def load_yaml(text: str, file: str) -> list[YamlDocument]:
                         file=file,
                         text=text,
                         data=data,
-                        marks={(): _Mark(root, root), **builder.marks},
+                        marks={(): _mark(root, root), **builder.marks},
                         repeated=tuple(builder.repeated),
                     )
                 )
@@ -190,7 +194,7 @@ class _Builder:
     """Builds the plain data of one document and notes where each part of it stands."""
 
     file: str
-    marks: dict[KeyPath, _Mark] = field(default_factory=dict)
+    marks: dict[KeyPath, Mark] = field(default_factory=dict)
     repeated: list[Placed[str]] = field(default_factory=list)
     count: int = 0
 
@@ -210,7 +214,7 @@ class _Builder:
             items = []
             for index, item in enumerate(node.value):
                 below = (*path, index)
-                self.marks[below] = _Mark(item, item)
+                self.marks[below] = _mark(item, item)
                 items.append(self.build(item, below, depth + 1))
             return items
         return self._mapping(node, path, depth) if isinstance(node, yaml.MappingNode) else None
@@ -226,7 +230,7 @@ class _Builder:
                 self.repeated.append(Placed(key, _place(key_node, self.file)))
             own.add(key)
             below = (*path, key)
-            self.marks[below] = _Mark(key_node, value_node)
+            self.marks[below] = _mark(key_node, value_node)
             mapping[key] = self.build(value_node, below, depth + 1)
         return mapping
 
@@ -242,6 +246,12 @@ class _Builder:
             if isinstance(source, yaml.MappingNode):
                 mapping |= self.build(source, path, depth + 1)
         return mapping
+
+
+def _mark(key: Any, node: Any) -> Mark:
+    at, start = key.start_mark, node.start_mark
+    text = node.value if isinstance(node, yaml.ScalarNode) else None
+    return (at.line, at.column, start.line, start.column, start.index, node.end_mark.index, text)
 
 
 def _place(node: Any, file: str) -> Location:

@@ -82,7 +82,9 @@ def _unread(spec: YamlValue) -> Iterator[Note]:
     for key in _NOT_READ:
         setting = spec.at(key)
         if setting.value and setting.at("enabled").value is not False:
-            yield Note(f"what the chart adds to the command for {key} is not read", setting.location)
+            yield Note(
+                f"what the chart adds to the command for {key} is not read", setting.location
+            )
 
 
 def _instance(
@@ -133,9 +135,7 @@ def _container(one: DeployedObject, engines: YamlValue) -> Container:
         startup=probe_of(engines.at("startupProbe"), "startup"),
         readiness=probe_of(engines.at("readinessProbe"), "readiness"),
         liveness=probe_of(engines.at("livenessProbe"), "liveness"),
-        security=security_of(
-            engines.at("containerSecurityContext"), engines.at("securityContext")
-        ),
+        security=security_of(engines.at("containerSecurityContext"), engines.at("securityContext")),
     )
 
 

@@ -27,9 +27,7 @@ _REFERENCES = {
 }
 
 
-def container_of(
-    view: YamlValue, pod: PodSource, objects: tuple[DeployedObject, ...]
-) -> Container:
+def container_of(view: YamlValue, pod: PodSource, objects: tuple[DeployedObject, ...]) -> Container:
     """The container at a place of a manifest."""
     image = view.at("image").placed_string()
     mounts = mounts_of(view.at("volumeMounts"), pod.spec.at("volumes"), pod.owner, objects)
@@ -67,9 +65,7 @@ def resources_of(view: YamlValue) -> Resources:
     )
 
 
-def probe_of(
-    view: YamlValue, kind: Literal["startup", "readiness", "liveness"]
-) -> Probe | None:
+def probe_of(view: YamlValue, kind: Literal["startup", "readiness", "liveness"]) -> Probe | None:
     """A probe; None where there is none."""
     if not view.mapping():
         return None
@@ -99,9 +95,7 @@ def quantity_at(view: YamlValue) -> Placed[Fraction] | None:
 
 
 def _quantities(view: YamlValue) -> Mapping[str, Placed[Fraction]]:
-    return {
-        entry.key: read for entry in view.entries() if (read := quantity_at(entry)) is not None
-    }
+    return {entry.key: read for entry in view.entries() if (read := quantity_at(entry)) is not None}
 
 
 def variable_of(view: YamlValue) -> EnvVar:
@@ -128,6 +122,7 @@ def _sources(view: YamlValue) -> Iterator[Placed[str]]:
 
 def security_of(own: YamlValue, pod: YamlValue) -> Security:
     """The rights of a container: its own settings, and its pod's where it has none."""
+
     def integer(key: str) -> Placed[int] | None:
         return own.at(key).placed_integer() or pod.at(key).placed_integer()
 

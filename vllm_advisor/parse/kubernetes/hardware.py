@@ -77,7 +77,7 @@ def _device_requests(
             if one.kind == kind and one.name == name and same:
                 spec = one.view.at("spec", "spec") if template else one.view.at("spec")
                 for request in spec.at("devices", "requests").items():
-                    yield request.at("exactly") if request.at("exactly") else request
+                    yield request.at("exactly") or request
 
 
 def _products(expression: YamlValue) -> list[Placed[str]]:

@@ -33,9 +33,7 @@ KIND = "kubernetes"
 _PRESET_CONTAINER = "main"
 
 
-def read_kubernetes(
-    documents: Sequence[YamlDocument], file: str, engine_of: EngineOf
-) -> Deployed:
+def read_kubernetes(documents: Sequence[YamlDocument], file: str, engine_of: EngineOf) -> Deployed:
     """What manifests deploy that are applied together.
 
     Args:
@@ -79,9 +77,7 @@ def _command(
     preset = pod.owner.kind == LLM_SERVICE and container.name in (_PRESET_CONTAINER, "")
     if preset and not view.at("command"):
         return preset_command(view, container, pod, engine_of)
-    return command_of(
-        view, container, engine_of, given=_given(pod), assume=pod.fragment
-    )
+    return command_of(view, container, engine_of, given=_given(pod), assume=pod.fragment)
 
 
 def _given(pod: PodSource) -> dict[str, str]:
@@ -90,9 +86,11 @@ def _given(pod: PodSource) -> dict[str, str]:
     if pod.owner.kind != "LeaderWorkerSet" or size is None:
         return {}
     given = {"LWS_GROUP_SIZE": str(size.value)}
-    if pod.role == "leader" or not pod.owner.view.at("spec", "leaderWorkerTemplate", "leaderTemplate"):
+    if pod.role == "leader" or not pod.owner.view.at(
+        "spec", "leaderWorkerTemplate", "leaderTemplate"
+    ):
         given["LWS_WORKER_INDEX"] = "0"
-    elif size.value == 2:  # noqa: PLR2004 - one worker, whose index is 1
+    elif size.value == 2:
         given["LWS_WORKER_INDEX"] = "1"
     return given
 
@@ -116,7 +114,8 @@ def _instance(
         location=container.location,
         container=container,
         pod=pod,
-        vllm_version=Placed(version, container.image.location) if container.image and version
+        vllm_version=Placed(version, container.image.location)
+        if container.image and version
         else None,
         gpu_names=hardware.names,
         gpus=hardware.gpus,

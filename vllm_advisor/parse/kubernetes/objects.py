@@ -1,4 +1,4 @@
-"""The objects of a manifest, and the pods in them: of any kind, for a pod spec is known by its look.
+"""The objects of a manifest, and the pods in them, of any kind: a pod spec is known by its look.
 
 A pod spec is a mapping with a list of ``containers``. That holds for every workload of Kubernetes
 itself and for custom resources (LeaderWorkerSet, LLMInferenceService, RayCluster, ...). What people

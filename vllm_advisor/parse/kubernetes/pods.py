@@ -17,9 +17,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _SCALERS = ("ScaledObject", "HorizontalPodAutoscaler", "PodAutoscaler", "VerticalPodAutoscaler")
 
 
-def pod_of(
-    source: PodSource, server: YamlValue, objects: tuple[DeployedObject, ...]
-) -> Pod:
+def pod_of(source: PodSource, server: YamlValue, objects: tuple[DeployedObject, ...]) -> Pod:
     """The pod in which one of the containers is a server."""
     spec, owner = source.spec, source.owner
     labels = {e.key: e.string() for e in source.template.at("metadata", "labels").entries()}
@@ -88,7 +86,11 @@ def _replicas(owner: YamlValue, source: PodSource) -> Placed[int] | None:
         own = owner.at("spec", source.role, "replicas").placed_integer()
         if own is not None:
             return own
-    for path in (("spec", "replicas"), ("spec", "parallelism"), ("spec", "predictor", "minReplicas")):
+    for path in (
+        ("spec", "replicas"),
+        ("spec", "parallelism"),
+        ("spec", "predictor", "minReplicas"),
+    ):
         if (found := owner.at(*path).placed_integer()) is not None:
             return found
     return owner.at("replicas").placed_integer() if source.fragment else None
