@@ -1,4 +1,4 @@
-"""Files, folders, standard input and commands -> what they deploy. The only reader of files here."""
+"""Files, folders, standard input and commands -> what they deploy."""
 
 from __future__ import annotations
 

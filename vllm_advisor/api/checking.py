@@ -12,8 +12,8 @@ from vllm_advisor.api.check_sources import read_sources
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.remarks import Note
 from vllm_advisor.render.figures import figures_dict
-from vllm_advisor.rules.protocol import Subject
-from vllm_advisor.rules.registry import all_rules, run_rules
+from vllm_advisor.rules.protocol import SourceSubject, Subject
+from vllm_advisor.rules.registry import all_rules, run_rules, run_source_rules
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.finding import Finding, NotChecked, Severity
 
@@ -156,17 +156,16 @@ def check(
         )
     )
     sources = read_sources(source, finder.engine_of, text=text, kind=kind)
-    checked = [
-        finder.subject(deployed, instance)
-        for deployed in sources.deployed
-        for instance in deployed.instances
-    ]
+    checked: list[Subject] = []
     findings: list[Finding] = []
     skipped: dict[NotChecked, None] = {}
-    for subject in checked:
-        found, not_checked = run_rules(subject)
-        findings += found
-        skipped.update(dict.fromkeys(not_checked))
+    for deployed in sources.deployed:
+        subjects = tuple(finder.subject(deployed, instance) for instance in deployed.instances)
+        whole = SourceSubject(deployed=deployed, subjects=subjects)
+        for found, not_checked in (*map(run_rules, subjects), run_source_rules(whole)):
+            findings += found
+            skipped.update(dict.fromkeys(not_checked))
+        checked += subjects
     findings.sort(key=lambda f: (_ORDER.index(f.severity), str(f.location), f.rule))
     rows = [CheckedInstance.of(subject, finder) for subject in checked]
     keys = _unique([row.location for row in rows])

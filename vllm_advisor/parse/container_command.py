@@ -24,7 +24,6 @@ from vllm_advisor.parse.remarks import Problem
 from vllm_advisor.parse.shell import Command, Token, read_script
 from vllm_advisor.parse.shell_servers import bare_arguments, servers_in, shell_servers
 from vllm_advisor.types.decision import Location
-from vllm_advisor.types.engine import EngineFacts
 
 _SHELLS = frozenset(("sh", "bash", "ash", "dash", "zsh"))
 _TEXT_OPTION = re.compile(r"-[a-zA-Z]*c")
@@ -61,7 +60,7 @@ def server_of(
     """
     words = [text.token() for text in (*command.texts, *args.texts)]
     problems = (*command.problems, *args.problems)
-    found = _found(command, args, words, env, image, engine_of)
+    found = _found(words, [*command.texts, *args.texts], env, lambda i: engine_of(i or image))
     if found is None:
         serves = image is not None and image.serves
         if command.texts or not (serves or assume):
@@ -110,25 +109,15 @@ def split_texts(key: str, texts: Sequence[PlacedText], *, listed: bool) -> Words
 
 
 def _found(
-    command: Words,
-    args: Words,
-    words: list[Token],
-    env: Mapping[str, Token],
-    image: Image | None,
-    engine_of: EngineOf,
+    words: list[Token], texts: list[PlacedText], env: Mapping[str, Token], engine_of: EngineOf
 ) -> ParsedCommand | None:
     """The server that the words name themselves."""
-
-    def engine(inner: Image | None) -> EngineFacts:
-        return engine_of(inner or image)
-
-    texts = [*command.texts, *args.texts]
     if not texts:
         return None
     script = _shell_text(words)
     if script is None:
         here = Command(words=tuple(words), env=dict(env))
-        servers = servers_in(here, engine)
+        servers = servers_in(here, engine_of)
         return servers[0].command if servers else None
     read = read_script(
         words[script].text,
@@ -137,7 +126,7 @@ def _found(
         env=env,
         arguments=words[script + 2 :],
     )
-    servers = shell_servers(read, engine) or bare_arguments(read, engine)
+    servers = shell_servers(read, engine_of) or bare_arguments(read, engine_of)
     return servers[0].command if servers else None
 
 

@@ -1,4 +1,4 @@
-"""Values of production-stack's chart: one server for each ``modelSpec``, and what is around them."""
+"""Values of production-stack's chart: one server for each ``modelSpec``, and all around."""
 
 from __future__ import annotations
 
