@@ -27,14 +27,17 @@ from vllm_advisor.types.decision import Location
 
 _SHELLS = frozenset(("sh", "bash", "ash", "dash", "zsh"))
 _TEXT_OPTION = re.compile(r"-[a-zA-Z]*c")
-_SEVERAL_WORDS = re.compile(r"\s*(?:-|vllm\s|\S*python[\d.]*\s|\S+\s(?:.*\s)?-)", re.DOTALL)
+# A text that begins with a flag or a program, or has a flag in it, and is no JSON.
+_SEVERAL_WORDS = re.compile(
+    r"\s*(?![{\[])(?:-|vllm\s|\S*python[\d.]*\s|\S+\s(?:.*\s)?--?[A-Za-z])", re.DOTALL
+)
 
 
 class Words(NamedTuple):
-    """A command or its arguments, as written, and problems of the way they are written in."""
+    """A command or its arguments as written; ``listed`` unless it is a text instead of a list."""
 
     texts: tuple[PlacedText, ...]
-    problems: tuple[Problem, ...] = ()
+    listed: bool = True
 
 
 def server_of(
@@ -58,9 +61,15 @@ def server_of(
         assume: whether arguments without a known command are those of a server.
         where: place of the container, for a command without any word.
     """
-    words = [text.token() for text in (*command.texts, *args.texts)]
-    problems = (*command.problems, *args.problems)
-    found = _found(words, [*command.texts, *args.texts], env, lambda i: engine_of(i or image))
+    start, problems = _split("command", command)
+    if not any(PurePosixPath(text.text).name in _SHELLS for text in start[:2]):
+        rest, more = _split("args", args)
+        problems += more
+    else:  # one text is what a shell takes
+        rest = args.texts
+    texts = [*start, *rest]
+    words = [text.token() for text in texts]
+    found = _found(words, texts, env, lambda inner: engine_of(inner or image))
     if found is None:
         serves = image is not None and image.serves
         if command.texts or not (serves or assume):
@@ -88,24 +97,19 @@ def server_of(
     )
 
 
-def split_texts(key: str, texts: Sequence[PlacedText], *, listed: bool) -> Words:
-    """Words as they are, or the words of one text that should have been several.
-
-    Args:
-        key: ``command`` or ``args``, for the problem's code and message.
-        texts: the texts as written.
-        listed: whether they are the items of a list.
-    """
-    if len(texts) != 1:
-        return Words(tuple(texts))
-    (text,) = texts
-    if listed and not (_SEVERAL_WORDS.match(text.text) and len(text.words()) > 1):
-        return Words(tuple(texts))
+def _split(key: str, words: Words) -> tuple[tuple[PlacedText, ...], tuple[Problem, ...]]:
+    """Words as they are, or those of one text that should have been several, which is told."""
+    if len(words.texts) != 1:
+        return words.texts, ()
+    (text,) = words.texts
+    if words.listed and not (_SEVERAL_WORDS.match(text.text) and len(text.words()) > 1):
+        return words.texts, ()
     says = f"{key} is one text: nothing splits it into words"
-    if listed:
+    if words.listed:
         says = f"{key} has one item, {text.text.strip()[:60]!r}: nothing splits it into words"
     fix = "write each flag and each value as an item of its own, or run the text with sh -c"
-    return Words(tuple(text.words()), (Problem(says, text.location, f"{key}-as-one-string", fix),))
+    problem = Problem(says, text.location, f"{key}-as-one-string", fix)
+    return tuple(text.words()), (problem,)
 
 
 def _found(

@@ -98,7 +98,7 @@ def _of_keys(keys: set[str], text: str) -> Kind | None:
         kind = "plan"
     elif _COMPOSE_KEYS & keys or ("command" in keys and _COMMAND_TEXT.search(text)):
         kind = "compose"
-    elif (CONTAINER_KEYS | POD_KEYS) & keys:
+    elif (CONTAINER_KEYS | POD_KEYS | {"spec"}) & keys:
         kind = "kubernetes"
     elif keys and 2 * len(plain & _CONFIG_KEYS) >= len(keys):
         kind = "config"

@@ -56,7 +56,10 @@ def placed_text(written: str, value: str, file: str, *, line: int, column: int) 
             continue
         left = at - rows[here] + (column if here == 0 else 0)
         span = Span(offset, line + 1 + here, left + 1)
-        spans = [span._replace(offset=0)] if shift is None else [*spans, span]
+        if shift is None:  # what is before it are blanks
+            spans = [span._replace(offset=0)]
+        if shift is not None or offset:
+            spans.append(span)
         row, shift = here, at - offset
     return PlacedText(value, file, tuple(spans))
 

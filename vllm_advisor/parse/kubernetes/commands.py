@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from vllm_advisor.parse.container import Container
-from vllm_advisor.parse.container_command import Words, server_of, split_texts
+from vllm_advisor.parse.container_command import Words, server_of
 from vllm_advisor.parse.images import EngineOf
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.placed import PlacedText
@@ -36,8 +36,8 @@ def command_of(
     env = environment(container, given)
     listed = isinstance(view.value, list)
     return server_of(
-        Words(()) if listed else words_at(view.at("command"), "command", env),
-        words_at(view if listed else view.at("args"), "args", env),
+        Words(()) if listed else words_at(view.at("command"), env),
+        words_at(view if listed else view.at("args"), env),
         env=env,
         image=container.image,
         engine_of=engine_of,
@@ -69,12 +69,12 @@ def expanded(text: PlacedText, env: Mapping[str, Token]) -> PlacedText:
     return text.replaced(_VARIABLE, value)
 
 
-def words_at(view: YamlValue, key: str, env: Mapping[str, Token]) -> Words:
+def words_at(view: YamlValue, env: Mapping[str, Token]) -> Words:
     """The words of ``command`` or ``args``, which should be a list."""
     if isinstance(view.value, list):
-        texts = [text for item in view.items() if (text := item.placed_text()) is not None]
-        return split_texts(key, [expanded(text, env) for text in texts], listed=True)
+        texts = (text for item in view.items() if (text := item.placed_text()) is not None)
+        return Words(tuple(expanded(text, env) for text in texts))
     text = view.placed_text()
     if text is None or view.value is None:
         return Words(())
-    return split_texts(key, [expanded(text, env)], listed=False)
+    return Words((expanded(text, env),), listed=False)

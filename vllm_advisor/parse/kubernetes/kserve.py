@@ -42,7 +42,7 @@ def preset_command(
     spec = owner.at("spec")
     words = _given(spec, pod)
     env = environment(container, {})
-    for text in words_at(view.at("args"), "args", env).texts:
+    for text in words_at(view.at("args"), env).texts:
         words += _evaluated(_filled_in(text, pod), env)
     return parse_serve_command(
         words,
@@ -64,7 +64,7 @@ def model_server_command(
 ) -> ParsedCommand:
     """The arguments that the ``model`` of an InferenceService gives to KServe's model server."""
     env = environment(container, {})
-    tokens = [text.token() for text in words_at(view.at("args"), "args", env).texts]
+    tokens = [text.token() for text in words_at(view.at("args"), env).texts]
     words: list[Token] = []
     while tokens:
         token = tokens.pop(0)
