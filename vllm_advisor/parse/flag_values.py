@@ -96,7 +96,7 @@ def read_json(flag: Flag, text: str) -> Any:
         )
     try:
         value = json.loads(_expand_numbers(text))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also 1.5K, numbers and nesting without an end
         raise _json_refused(name, text, error) from error
     wants_list = isinstance(flag.default, list)
     if not isinstance(value, list if wants_list else dict):
@@ -127,7 +127,7 @@ def read_dotted(text: str) -> Any:
     """Value of ``--flag.key VALUE``: JSON, a token count, or text."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         try:
             return parse_tokens(text) if _BARE_NUMBER.fullmatch(text.strip()) else text
         except ValueError:
@@ -171,7 +171,7 @@ def _expand_numbers(text: str) -> str:
     return "".join(parts)
 
 
-def _json_refused(name: str, text: str, error: json.JSONDecodeError) -> ValueRefusedError:
+def _json_refused(name: str, text: str, error: Exception) -> ValueRefusedError:
     """Name the usual ways in which JSON breaks on its way to the command line."""
     if _QUOTED_OBJECT.fullmatch(text):
         return ValueRefusedError(

@@ -58,12 +58,10 @@ def kind_of(name: str, text: str) -> Kind | None:
     if is_dockerfile(base):
         return "dockerfile"
     keys = _keys(text)
-    if "services" in keys and "kind" not in keys:
+    named_so = bool(keys) and _COMPOSE_NAME.fullmatch(base) is not None
+    if ("services" in keys or named_so) and not {"apiVersion", "kind"} & keys:
         return "compose"
-    found = _of_keys(keys, text)
-    if found is None and _COMPOSE_NAME.fullmatch(base) and keys:
-        return "compose"
-    return found or _of_plain(text, named=bool(PurePath(base).suffix))
+    return _of_keys(keys, text) or _of_plain(text, named=bool(PurePath(base).suffix))
 
 
 def is_dockerfile(name: str) -> bool:

@@ -17,6 +17,8 @@ _PART = re.compile(
     r"""(?P<blank>(?:\s|\\\r?\n)+)|'[^']*'?|"(?:[^"\\]|\\.)*"?|\\.?|[^\s'"\\]+""", re.DOTALL
 )
 
+_LONGEST = 100_000  # characters that variables in variables may make of a text
+
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[T]):
@@ -84,7 +86,7 @@ class PlacedText:
             return self
         text, spans, unresolved, done = "", list[Span](), list(self.unresolved), 0
         for match in pattern.finditer(self.text):
-            found = value(match)
+            found = value(match) if len(text) < _LONGEST else None
             if found is None:
                 unresolved.append(match.groupdict().get("name") or match[0])
                 continue
