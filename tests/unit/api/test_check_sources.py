@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ spec:
       args: [{model}, --max-model-len, "8192", --tensor-parallel-size, "{tp}"]
       resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def offline() -> Iterator[None]:
+    """A model that is not bundled is not asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
 
 
 def pod(**changes: Any) -> str:

@@ -22,6 +22,14 @@ spec: {containers: [{image: 'vllm/vllm-openai:v0.33.0', args: [m]}]}
 """
 
 
+@pytest.fixture(autouse=True, scope="module")
+def offline() -> Iterator[None]:
+    """A model that is not bundled is not asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
+
+
 @source_rule(id="TST001", name="service-named-vllm", severity=Severity.WARNING)
 def named(subject: SourceSubject) -> Iterator[Fault]:
     """A Service of that name beside a server."""
