@@ -61,7 +61,7 @@ class PlacedText:
 
     def locate(self, offset: int) -> Location:
         """Where the character at an offset stands; offsets beyond the end count on."""
-        span = self.spans[bisect_right(self.spans, offset, key=lambda s: s.offset) - 1]
+        span = self.spans[self._after(offset) - 1]
         return Location(
             file=self.file, line=span.line, column=span.column + max(0, offset - span.offset)
         )
@@ -130,9 +130,15 @@ class PlacedText:
         """The spans of a part, its offsets counted from ``to``."""
         first = self.locate(start)
         yield Span(to, first.line, first.column)
-        for span in self.spans:
-            if start < span.offset < end:
-                yield Span(span.offset - start + to, span.line, span.column)
+        for index in range(self._after(start), len(self.spans)):
+            span = self.spans[index]
+            if span.offset >= end:
+                return
+            yield Span(span.offset - start + to, span.line, span.column)
+
+    def _after(self, offset: int) -> int:
+        """The first span that begins after an offset."""
+        return bisect_right(self.spans, offset, key=lambda span: span.offset)
 
 
 def _unquoted(match: re.Match[str]) -> list[tuple[int, int]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
 from read_sources_here import read
 
+from vllm_advisor.errors import InputError
 from vllm_advisor.parse.kubernetes_semantics.resources import quantity
 from vllm_advisor.units import parse_tokens
 
@@ -55,3 +57,26 @@ def test_numbers_beyond_reason_are_none() -> None:
     assert quantity("1" + "0" * 20) == 10**20
     with pytest.raises(ValueError, match="is no token count"):
         parse_tokens(f"{NINES}k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n" * 200_000 + "x",
+        " \n" * 100_000 + "x",
+        "#\n" * 100_000 + "x",
+        "\t" * 200_000 + "x",
+        "a: b\n" * 100_000,
+        "- a\n" * 100_000,
+        "${A:-" * 50_000,
+        "command: " + "a b\n  " * 20_000,
+        "args:\n- |\n" + "  --seed 1 \\\n" * 12_000,
+        "ExecStart=vllm serve m \\\n" + "  --seed 1 \\\n" * 10_000,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_long_texts_are_told_and_read_in_time(text: str) -> None:
+    started = time.process_time()
+    with contextlib.suppress(InputError):
+        read(text, name="-")
+    assert time.process_time() - started < 8
