@@ -42,7 +42,7 @@ _TOKEN_UNITS = {
     "M": 1 << 20,
     "G": 1 << 30,
 }
-_NUMBER = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]*)\s*")
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_bytes(text: str | int) -> int:

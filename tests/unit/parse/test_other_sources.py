@@ -27,7 +27,7 @@ services:
         reservations:
           devices: [{driver: nvidia, device_ids: ["0", "3"], capabilities: [gpu]}]
     healthcheck: {test: [CMD, curl, -f, "http://x/health"], start_period: 1m30s, retries: 5}
-    volumes: ["./models:/models:ro", "cache:/root/.cache", {type: bind, source: /a, target: /b}]
+    volumes: ["./models:/models:ro", "cache:/data/cache", {type: bind, source: /a, target: /b}]
     stop_grace_period: 2m
     user: "2000:0"
   raw:
@@ -79,7 +79,7 @@ def test_the_container_of_a_compose_service() -> None:
     assert (container.shared_memory.kind, container.shared_memory.size) == ("shm_size", 8 * GIB)
     assert [(m.kind, m.source, m.path, m.read_only) for m in container.mounts] == [
         ("bind", "./models", "/models", True),
-        ("volume", "cache", "/root/.cache", False),
+        ("volume", "cache", "/data/cache", False),
         ("bind", "/a", "/b", False),
     ]
     assert container.security.run_as_user is not None
