@@ -20,6 +20,20 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
+class InputKind(StrEnum):
+    """What a source may be said to be."""
+
+    SERVE = "serve"
+    SHELL = "shell"
+    KUBERNETES = "kubernetes"
+    PRODUCTION_STACK = "helm-production-stack"
+    COMPOSE = "compose"
+    SYSTEMD = "systemd"
+    CONFIG = "config"
+    PLAN = "plan"
+    DOCKERFILE = "dockerfile"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(context_settings={"allow_extra_args": True})(check)
@@ -28,32 +42,55 @@ def register(app: typer.Typer) -> None:
 def check(
     source: Annotated[
         list[str],
-        typer.Argument(help="A shell script, - for standard input, or a command after --."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Files and folders, - for standard input, or a command after --.",
+        ),
     ],
-    gpu: Annotated[str | None, typer.Option(help="GPU profile or NVML name.")] = None,
-    gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of the node.")] = 1,
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes one instance may span.")] = 1,
+    kind: Annotated[
+        InputKind | None, typer.Option(help="What the source is, where it is not found out.")
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(help="GPU profile or NVML name; else what node labels in the source name."),
+    ] = None,
+    gpu_count: Annotated[
+        int | None, typer.Option(min=1, help="GPUs of the node; else what the source asks for.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Nodes one instance may span; else what it says.")
+    ] = None,
     model_config: Annotated[
         str | None, typer.Option(help="Folder or config.json of the model, if it is not known.")
     ] = None,
-    vllm_version: Annotated[str | None, typer.Option()] = None,
+    vllm_version: Annotated[
+        str | None, typer.Option(help="Else what the image's tag states, and the newest known.")
+    ] = None,
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 from this severity on.")] = FailOn.ERROR,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
 ) -> None:
-    """Check a vllm serve command: will it start on this GPU, and what to change.
+    """Check what starts vLLM: will it start on this GPU, and what to change.
+
+    Reads scripts, Kubernetes manifests, production-stack's Helm values, Compose files, systemd
+    units, Dockerfiles, files of vllm serve --config and plan.yaml.
 
     Examples:
 
       vllm-advisor check serve.sh --gpu h100-sxm
 
+      vllm-advisor check deploy/ values.yaml
+
+      kubectl get deployment -o yaml | vllm-advisor check - --gpu l4
+
       vllm-advisor check --gpu l4 -- vllm serve Qwen/Qwen3-8B --max-model-len 40960
     """
     from vllm_advisor import api
 
-    text = read_stdin("a script") if source == ["-"] else None
+    text = read_stdin("a script or a manifest") if "-" in source else None
     report = api.check(
         source[0] if len(source) == 1 else source,
+        kind=kind.value if kind else None,
         text=text,
         gpu=gpu,
         gpu_count=gpu_count,

@@ -27,12 +27,34 @@ def print_findings(check: Mapping[str, Any]) -> None:
         for skipped in not_checked:
             page.text(f"{skipped['rule']}: {skipped['reason']}", indent=2, bullet="- ")
         page.blank()
+    _print_sources(page, check)
     counts = [
         counted(sum(f["severity"] == severity for f in findings), noun)
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "remark"))
     ]
     unchecked = f"; {counted(len(not_checked), 'rule')} not checked" if not_checked else ""
     page.text(f"{', '.join(counts)}{unchecked} (vLLM {check['vllm_version']})")
+
+
+def _print_sources(page: Page, check: Mapping[str, Any]) -> None:
+    """What was taken from files: versions and hardware of each server, and what was passed over."""
+    read = [one for one in check.get("instances", ()) if one["kind"] not in ("serve", "shell")]
+    if read:
+        page.verbatim(("Checked", "bold"))
+    for one in read:
+        gpu = f"{one['gpu_count']} x {one['gpu']}" if one["gpu"] else "GPU not known"
+        version = f"vLLM {one['vllm_version']} ({one['vllm_version_source']})"
+        name = f"{one['name']}: {one['model'] or 'model not named'}"
+        page.text(f"{name}; {version}; {gpu}", indent=2, bullet="- ")
+    if read:
+        page.blank()
+    notes: Sequence[Mapping[str, Any]] = check.get("notes", ())
+    if notes:
+        page.verbatim(("Notes", "bold"))
+        for note in notes:
+            place = note["location"]
+            page.text(f"{place['file']}:{place['line']}: {note['message']}", indent=2, bullet="- ")
+        page.blank()
 
 
 def _print_finding(page: Page, finding: Mapping[str, Any]) -> None:

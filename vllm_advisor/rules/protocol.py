@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from vllm_advisor.errors import AdvisorError
+from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.serve_command import ParsedCommand
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
@@ -30,6 +31,8 @@ class Subject:
     What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
     defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
     raised instead. ``missing`` says why a fact is not there, by its name in :data:`Need`.
+    ``instance`` is the server as its source has it (container, pod, volumes, probes), ``deployed``
+    the whole source around it.
     """
 
     command: ParsedCommand
@@ -40,6 +43,8 @@ class Subject:
     figures: InstanceFigures | None = None
     sizing_error: AdvisorError | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    instance: ServedInstance | None = None
+    deployed: Deployed | None = None
 
     @property
     def args(self) -> EngineArgs:
@@ -114,7 +119,17 @@ class Fault:
             raise ValueError(f"a fault without a fix: {self.message}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSubject:
+    """One source under check: everything in it, and a subject for each of its servers."""
+
+    deployed: Deployed
+    subjects: tuple[Subject, ...]
+
+
 Check = Callable[[Subject], Iterator[Fault]]
+SourceCheck = Callable[[SourceSubject], Iterator[Fault]]
+Scope = Literal["instance", "source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +137,7 @@ class Rule:
     """One rule of ``check``. Its page is the docstring of the module it stands in.
 
     ``needs`` are facts without which it cannot run; ``flags`` the dests whose values it reads.
+    ``scope`` says whether ``check`` gets a :class:`Subject` or a :class:`SourceSubject`.
     """
 
     id: str
@@ -129,7 +145,8 @@ class Rule:
     severity: Severity
     needs: tuple[Need, ...]
     flags: tuple[str, ...]
-    check: Check
+    check: Callable[[Any], Iterator[Fault]]
+    scope: Scope = "instance"
 
     @property
     def page(self) -> str:
@@ -165,5 +182,30 @@ def rule(
 
     def make(check: Check) -> Rule:
         return Rule(id=id, name=name, severity=severity, needs=needs, flags=flags, check=check)
+
+    return make
+
+
+def source_rule(
+    *,
+    id: str,  # noqa: A002 - the field's own word
+    name: str,
+    severity: Severity,
+) -> Callable[[SourceCheck], Rule]:
+    """Make a rule over a whole source: what several servers, or other objects, have to do with it.
+
+    The function yields a :class:`Fault` for each fault and raises ``UnknownFactError`` when a fact
+    is missing. It also runs over sources without a server.
+
+    Args:
+        id: family and number, never given to another rule: ``K8S001``.
+        name: what is wrong, in kebab case.
+        severity: how bad it is.
+    """
+
+    def make(check: SourceCheck) -> Rule:
+        return Rule(
+            id=id, name=name, severity=severity, needs=(), flags=(), check=check, scope="source"
+        )
 
     return make
