@@ -29,9 +29,7 @@ class Span:
     def holds(self, version: str) -> bool:
         """Whether the release has the name; one between two recorded ones is like the older."""
         asked = Version(version)
-        return Version(self.since) <= asked and (
-            self.until is None or asked <= Version(self.until)
-        )
+        return Version(self.since) <= asked and (self.until is None or asked <= Version(self.until))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
