@@ -30,6 +30,17 @@ class GoneMethod:
     source: str
     plugin: str | None = None
 
+    def has_left(self, version: str) -> bool:
+        """Whether a release no longer has it."""
+        return Version(version) > Version(self.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Elsewhere:
+    name: str
+    plugin: str
+    source: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deprecated:
@@ -54,18 +65,21 @@ class _Build:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     gone: tuple[GoneMethod, ...]
+    elsewhere: tuple[_Elsewhere, ...]
     deprecated: tuple[_Deprecated, ...]
     block_fp8_before_ada: _Since
     auto_dtype_falls_back: _Since
     builds: tuple[_Build, ...]
 
 
-def gone_method(name: str, version: str) -> GoneMethod | None:
-    """What is known of a method that a release no longer has."""
-    found = next((m for m in _file().gone if m.name == name), None)
-    if found is None or Version(version) <= Version(found.until):
-        return None
-    return found
+def gone_method(name: str) -> GoneMethod | None:
+    """What is known of a method that newer releases do not have."""
+    return next((m for m in _file().gone if m.name == name), None)
+
+
+def platform_plugin(method: str) -> str | None:
+    """The platform plugin that brings a method along with its devices."""
+    return next((e.plugin for e in _file().elsewhere if e.name == method), None)
 
 
 def deprecated_methods(version: str) -> tuple[str, ...]:

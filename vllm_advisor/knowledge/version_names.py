@@ -59,11 +59,21 @@ class _Variables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParserFamily:
+    """A tool parser whose format needs special tokens: prefixes of the model classes with them."""
+
+    parser: str
+    architectures: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Parsers:
     source: str
     oldest: str
     tool: tuple[Span, ...]
     reasoning: tuple[Span, ...]
+    families: tuple[ParserFamily, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +114,11 @@ def parser_spans(kind: ParserKind, name: str) -> tuple[Span, ...]:
     """The releases that have a parser; empty when none ever had."""
     spans = _parsers().tool if kind == "tool" else _parsers().reasoning
     return tuple(span for span in spans if span.name == name)
+
+
+def parser_family(parser: str) -> ParserFamily | None:
+    """The models that a tool parser is for, where no other model can write its format."""
+    return next((f for f in _parsers().families if f.parser == parser), None)
 
 
 def flag_replacement(spelling: str) -> str | None:

@@ -33,7 +33,12 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from vllm_advisor.knowledge.quantization_support import deprecated_methods, gone_method
+from vllm_advisor.errors import NotModelledError
+from vllm_advisor.knowledge.quantization_support import (
+    deprecated_methods,
+    gone_method,
+    platform_plugin,
+)
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.finding import Severity
@@ -72,9 +77,14 @@ def _unknown(subject: Subject, method: str, location: Location) -> Iterator[Faul
     version = subject.engine.version
     flag = subject.engine.flags.get("quantization")
     known = flag.choices if flag else ()
-    gone = gone_method(method, version)
-    if method in known or (gone and gone.plugin and _is_loaded(subject, gone.plugin)):
+    gone = gone_method(method)
+    if method in known or (gone and not gone.has_left(version)):
         return
+    if gone and gone.plugin and _is_loaded(subject, gone.plugin):
+        return
+    platform = platform_plugin(method)
+    if platform is not None:
+        raise NotModelledError(f"{method} belongs to {platform}, whose devices are not recorded")
     if gone is None:
         close = get_close_matches(method, known, n=2)
         message = f"vLLM {version} has no quantization method {method}"
