@@ -11,6 +11,7 @@ from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.parse.serve_command import parse_shell_script
 from vllm_advisor.rules.registry import run_rules
 from vllm_advisor.types.finding import Finding
+from vllm_advisor.types.model import QuantizationFacts
 
 QWEN = "vllm serve Qwen/Qwen3-8B"
 
@@ -82,3 +83,33 @@ def test_the_version_decides(command: str, rule: str, gpu: str, refused: str, ta
 def test_the_fix_can_be_written(command: str, rule: str, gpu: str, fix: str) -> None:
     (finding,) = _found(command, "0.33.0", rule, gpu)
     assert finding.fix == fix
+
+
+def _of_checkpoint(facts: QuantizationFacts, version: str, gpu: str) -> tuple[list[str], list[str]]:
+    """What QNT002 finds for a checkpoint, and whether it could not tell."""
+    engine = replace(load_engine(), version=version)
+    (parsed,) = parse_shell_script(QWEN, "serve.sh", engine)
+    subject = subject_of(parsed, engine, node_of(gpu))
+    assert subject.model is not None
+    subject = replace(subject, model=replace(subject.model, quantization=facts))
+    found, skipped = run_rules(subject, ["QNT002"])
+    return [f.message for f in found], [s.reason for s in skipped]
+
+
+def test_block_scaled_fp8_ran_on_ada_only_before_marlin_took_it() -> None:
+    facts = QuantizationFacts(method="fp8", bits=8, weight_block=(128, 128))
+    message = "fp8 needs compute capability 8.9, and NVIDIA A100-SXM4-80GB has 8.0"
+    assert _of_checkpoint(facts, "0.8.5", "a100-sxm4-80 x 1") == ([message], [])
+    assert _of_checkpoint(facts, "0.9.0", "a100-sxm4-80 x 1") == ([], [])
+    assert _of_checkpoint(facts, "0.8.5", "l4 x 1") == ([], [])
+
+
+def test_what_the_checkpoint_does_not_tell_is_not_judged() -> None:
+    # ModelOpt's FP8 needs 8.0, but a mix of methods 7.5: a T4 may do.
+    facts = QuantizationFacts(method="modelopt", bits=8)
+    found, reasons = _of_checkpoint(facts, "0.33.0", "t4 x 2")
+    assert found == []
+    assert reasons == [
+        "whether vLLM takes the checkpoint for modelopt or modelopt_mixed is not known"
+    ]
+    assert _of_checkpoint(facts, "0.33.0", "l4 x 1") == ([], [])
