@@ -211,7 +211,7 @@ def _quantization(
         raise InfeasibleError(
             "The quantization method mxfp4 is not supported for the current GPU. Minimum "
             f"capability: {_MXFP4}. Current capability: {capability}.",
-            where="--quantization",
+            where="--gpu",
             fix="a GPU of compute capability 8.0 or more",
         )
     if method is None:

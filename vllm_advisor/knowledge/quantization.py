@@ -44,6 +44,7 @@ def quantization_facts(
         unquantized=_unquantized(method, raw),
         weight_block=(int(block[0]), int(block[1])) if block else None,
         kv_cache_dtype=declared_cache_dtype(raw),
+        group_size=_group_size(method, raw),
     )
 
 
@@ -100,6 +101,14 @@ def modelopt_bits(algorithm: str) -> tuple[int, float] | None:
         "W4A16_NVFP4": (4, _NVFP4_SCALE_BITS),
         "MXFP8": (8, _MX_SCALE_BITS),
     }.get(algorithm.upper())
+
+
+def _group_size(method: str, raw: dict[str, Any]) -> int | None:
+    """Inputs that share a scale of an AWQ checkpoint, by the names its writers use."""
+    if method != "awq":
+        return None
+    group = int(raw.get("group_size", raw.get("q_group_size", 128)))
+    return group if group > 0 else None
 
 
 def _bits(method: str, raw: dict[str, Any]) -> tuple[int, float]:

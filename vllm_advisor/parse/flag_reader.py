@@ -174,8 +174,9 @@ class FlagReader:
             try:
                 values.append(read_value(flag, source.text))
             except ValueRefusedError as no:
-                place = source.location
-                self.problems.append(Problem(no.message, place, no.code, no.fix, flag.dest))
+                self.problems.append(
+                    Problem(no.message, source.location, no.code, no.fix, flag.dest, source.text)
+                )
                 if no.value is not None:
                     values.append(no.value)
         if len(values) == len(sources):

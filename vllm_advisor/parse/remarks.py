@@ -16,7 +16,7 @@ class Problem(NamedTuple):
     ``json-double-braces``, ``json-embedded-quotes``, ``json-invalid``, ``json-unknown-key``,
     ``json-unquoted``, ``line-continuation-missing``, ``list-as-comma-string``, ``missing-model``,
     ``missing-value``, ``positional-model-with-api-server``, ``wrong-entrypoint``. ``dest`` is the
-    flag's, where it is about one.
+    flag's, where it is about one, and ``value`` what it was given, where that is refused.
     """
 
     message: str
@@ -24,6 +24,7 @@ class Problem(NamedTuple):
     code: str = ""
     fix: str = ""
     dest: str | None = None
+    value: str = ""
 
 
 class UnknownFlag(NamedTuple):

@@ -21,8 +21,8 @@ vllm serve Qwen/Qwen3-8B --kv-offloading-size 4
 ```
 
 ## Fix
-Write the flag's name in this version, or leave it out. Close spellings are listed; a close spelling
-need not mean the same.
+Write what took the flag's place, or leave it out. Where that is not recorded, close spellings are
+listed; a close spelling need not mean the same.
 
 ## References
 - vllm:0.33.0:vllm/utils/argparse_utils.py#FlexibleArgumentParser
@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vllm_advisor.knowledge.engines import known_versions, load_engine
+from vllm_advisor.knowledge.version_names import flag_replacement
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 
@@ -50,9 +51,13 @@ def check(subject: Subject) -> Iterator[Fault]:
         if elsewhere:
             message += f"; {', '.join(elsewhere)} has it"
             fixes.append(f"use vLLM {elsewhere[-1]}")
-        if unknown.close:
+        instead = flag_replacement(name)
+        if instead is not None:
+            fixes.append(instead)
+        elif unknown.close:
             fixes.append(f"if one of these is meant, write it: {', '.join(unknown.close)}")
-        fixes.append(f"leave {name} out")
+        if instead is None or not instead.startswith("leave it out"):
+            fixes.append(f"leave {name} out")
         yield Fault(
             message=message,
             location=unknown.location,

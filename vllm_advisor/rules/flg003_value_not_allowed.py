@@ -30,12 +30,18 @@ Take one of the values that are listed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import NamedTuple
 
+from vllm_advisor.parse.remarks import Problem
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 
 _CODES = ("invalid-choice", "json-unknown-key")
+_OWN_RULE = ("quantization",)  # QNT003
+# Short names of dtypes that other tools take.
+_MEANT = {"bf16": "bfloat16", "fp16": "float16", "f16": "float16", "fp32": "float32"}
+_ALIKE = 0.75  # of difflib's ratio
 
 
 class _Range(NamedTuple):
@@ -78,11 +84,13 @@ _RANGES = {
 def check(subject: Subject) -> Iterator[Fault]:
     """Report refused choices, and numbers out of range."""
     for problem in subject.command.problems:
-        if problem.code in _CODES:
+        if problem.code in _CODES and problem.dest not in _OWN_RULE:
             yield Fault(
                 message=problem.message,
                 location=problem.location,
-                fix=problem.fix or f"leave {subject.spelling(problem.dest or '')} out",
+                fix=_meant(subject, problem)
+                or problem.fix
+                or f"leave {subject.spelling(problem.dest or '')} out",
                 evidence=(("problem", problem.code), ("flag", problem.dest or "")),
             )
     for arg in subject.args:
@@ -96,6 +104,22 @@ def check(subject: Subject) -> Iterator[Fault]:
             fix=f"{name} {_instead(arg.dest, arg.value, allowed):g}",
             evidence=(("flag", arg.dest), ("value", arg.value)),
         )
+
+
+def _meant(subject: Subject, problem: Problem) -> str | None:
+    """The choice that was meant, and all of them where that is a guess."""
+    flag = subject.engine.flags.get(problem.dest or "")
+    if flag is None or problem.code != "invalid-choice":
+        return None
+    name, given = flag.spellings[0], problem.value.lower()
+    if problem.dest == "dtype" and given.startswith("fp8"):
+        return "--quantization fp8, and --dtype auto"
+    by_case = {choice.lower(): choice for choice in flag.choices}
+    sure = by_case.get(_MEANT.get(given, given))
+    if sure is not None:
+        return f"{name} {sure}"
+    close = get_close_matches(given, list(by_case), n=1, cutoff=_ALIKE)
+    return f"{name} {by_case[close[0]]}, or {problem.fix}" if close else None
 
 
 def _instead(dest: str, value: float, allowed: _Range) -> float:

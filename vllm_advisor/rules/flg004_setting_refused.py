@@ -36,14 +36,16 @@ from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 
-_OWN_RULE = (  # CTX001 to CTX003, PAR001, SCH001, KV003
+_OWN_RULE = (  # CTX001 to CTX003, PAR001, SCH001, KV003, QNT001
     "max_model_len",
     "tensor_parallel_size",
     "pipeline_parallel_size",
     "decode_context_parallel_size",
     "max_num_batched_tokens",
     "kv_cache_dtype",
+    "dtype",
 )
+_GPU = "--gpu"  # where it is too old for the checkpoint: QNT002
 
 
 @rule(
@@ -58,7 +60,7 @@ def check(subject: Subject) -> Iterator[Fault]:
     if not isinstance(refused, InfeasibleError):
         return
     flag = subject.engine.flag(refused.where)
-    if flag is not None and flag.dest in _OWN_RULE:
+    if refused.where == _GPU or (flag is not None and flag.dest in _OWN_RULE):
         return
     yield Fault(
         message=refused.what,

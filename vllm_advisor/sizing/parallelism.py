@@ -7,7 +7,7 @@ import math
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.sizing.kv_cache import kv_heads_per_rank
 from vllm_advisor.sizing.settings import InstanceSettings
-from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts
+from vllm_advisor.types.model import KVCacheSpecKind, ModelFacts, WeightKind
 
 _SMALLEST_REFINED_BLOCK = 32
 
@@ -81,6 +81,7 @@ def check_parallelism(
             fix="--pipeline-parallel-size 1",
         )
     _check_block_scales(model, tp, pcp, expert_parallel=expert_parallel)
+    _check_groups(model, tp)
     if pcp == 1:
         _check_dcp(model, tp, dcp)
     elif dcp not in (1, pcp, tp * pcp):
@@ -163,6 +164,27 @@ def _check_block_scales(model: ModelFacts, tp: int, pcp: int, *, expert_parallel
         where="--tensor-parallel-size",
         fix="a smaller tensor_parallel_size, or --enable-expert-parallel for experts",
     )
+
+
+def _check_groups(model: ModelFacts, tp: int) -> None:
+    """vllm/model_executor/layers/quantization/auto_awq.py: each rank's inputs are whole groups."""
+    group = model.quantization.group_size if model.quantization else None
+    if group is None:
+        return
+    left = model.quantization.unquantized if model.quantization else ()
+    inputs = {}
+    if not model.uses_mla and WeightKind.ATTENTION not in left:
+        inputs["attention heads"] = model.num_attention_heads * model.head_dim
+    if not model.num_experts and WeightKind.MLP not in left:
+        inputs["intermediate_size"] = model.intermediate_size
+    for name, size in inputs.items():
+        if size % (tp * group):
+            raise InfeasibleError(
+                f"{name}: {size} inputs over tensor_parallel_size {tp} are {size / tp:g} per rank, "
+                f"not a multiple of the quantization group of {group}",
+                where="--tensor-parallel-size",
+                fix="a smaller tensor_parallel_size",
+            )
 
 
 def _check_dcp(model: ModelFacts, tp: int, dcp: int) -> None:

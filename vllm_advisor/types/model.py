@@ -182,6 +182,7 @@ class QuantizationFacts:
     unquantized: tuple[WeightKind, ...] = ()
     kv_cache_dtype: str | None = None  # declared by the checkpoint
     weight_block: tuple[int, int] | None = None  # block-scaled weights: every shard is a multiple
+    group_size: int | None = None  # inputs that share a scale; a shard holds whole groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

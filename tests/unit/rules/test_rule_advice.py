@@ -118,7 +118,7 @@ def test_ctx002_lowers_a_length_that_the_factor_does_not_reach() -> None:
 
 
 def test_flg001_names_the_flag_without_its_value() -> None:
-    assert _one(f"{QWEN} --swap-space=16").fix == "leave --swap-space out"
+    assert _one(f"{QWEN} --zz-top=16").fix == "leave --zz-top out"
 
 
 def test_flg001_names_versions_and_close_spellings() -> None:

@@ -1,0 +1,1 @@
+vllm serve Qwen/Qwen3-8B --max-model-len 131072 --hf-overrides '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000, "original_max_position_embeddings": 32768}, "max_position_embeddings": 131072}'

@@ -1,0 +1,1 @@
+vllm serve org/not-known --enable-auto-tool-choice --tool-call-parser "$PARSER"

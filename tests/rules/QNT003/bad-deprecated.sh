@@ -1,0 +1,1 @@
+vllm serve org/not-known --quantization fbgemm_fp8  # expect: QNT003

@@ -1,0 +1,1 @@
+vllm serve org/not-known --quantization int4  # expect: QNT003
