@@ -14,6 +14,7 @@ from vllm_advisor.types.decision import Location
 _KEY = "VLLM_API_KEY"
 _EVERY_PATH = ("", "/", "/*", "/.*", "/(.*)", "/()(.*)")
 _ANYWHERE = ("", "0.0.0.0", "[::]", "::")  # noqa: S104 - read, not bound
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LIMIT_PATH = "forward /v1 only: path: /v1 with pathType: Prefix"
 
 
@@ -37,7 +38,7 @@ def has_key(subject: Subject) -> bool:
 def exposures(subject: Subject) -> list[Exposure]:
     """Every way in, in the order of the source's objects."""
     instance, deployed = subject.instance, subject.deployed
-    if instance is None or deployed is None:
+    if instance is None or deployed is None or subject.args.get("headless"):
         return []
     found: list[Exposure] = []
     if instance.kind == "compose":
@@ -47,7 +48,8 @@ def exposures(subject: Subject) -> list[Exposure]:
     pod = instance.pod
     if pod is None or pod.policies:
         return found
-    found += _host_network(pod)
+    if subject.args.get("host", "") not in _LOOPBACK:
+        found += _host_network(pod)
     names = {(one.namespace, one.name) for one in pod.services}
     found += (way for one in pod.services for way in _service(one))
     for one in deployed.of_kind("Ingress", "HTTPRoute"):

@@ -7,8 +7,8 @@ import re
 from vllm_advisor.rules.protocol import Subject
 
 _PLACEHOLDER = re.compile(
-    r"\s*|.*[$<>{}*].*|(?:.*[-_ ])?(?:your|change[-_]?me|replace|example|placeholder|redacted|dummy)"
-    r"(?:[-_ ].*|me)?|your.*|x+|empty|none|null|\.*|.*\.\.\..*|.*xxx.*",
+    r"\s*|.*[$<>{}*].*|(?:.*[-_ ])?(?:your|change[-_]?me|replace|example|placeholder|redacted"
+    r"|dummy)(?:[-_ ].*|me)?|your.*|x+|empty|none|null|\.*|.*\.\.\..*|.*xxx.*",
     re.IGNORECASE | re.DOTALL,
 )
 _HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{30,}\b")

@@ -4,8 +4,8 @@
 `VLLM_SERVER_DEV_MODE` with a value other than 0.
 
 ## Why it matters
-It adds `/collective_rpc`, which calls any method of the workers, `/sleep`, `/reset_prefix_cache` and
-others. No API key guards them.
+It adds `/collective_rpc`, which calls any method of the workers, `/sleep`, `/reset_prefix_cache`
+and others. No API key guards them.
 
 ## Bad
 ```bash

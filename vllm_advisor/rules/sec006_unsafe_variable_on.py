@@ -18,8 +18,8 @@ vllm serve Qwen/Qwen3-8B --enable-lora --lora-modules sql=/adapters/sql
 ```
 
 ## Fix
-Leave the variable out and name adapters with `--lora-modules`. Where it has to be on, no one but the
-operator may reach the server.
+Leave the variable out and name adapters with `--lora-modules`. Where it has to be on, no one but
+the operator may reach the server.
 
 ## References
 - vllm:0.33.0:vllm/envs.py#environment_variables

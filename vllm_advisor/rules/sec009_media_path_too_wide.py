@@ -4,7 +4,8 @@
 `--allowed-local-media-path` with the root of the file system or a folder of the system.
 
 ## Why it matters
-A request may name any file below the path as an image or a video, and errors tell which files exist.
+A request may name any file below the path as an image or a video, and errors tell which files
+exist.
 
 ## Bad
 ```bash
