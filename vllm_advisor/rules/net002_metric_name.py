@@ -1,7 +1,8 @@
 """A query names a metric that vLLM does not have, or mixes several servers.
 
 ## What it checks
-Queries of ScaledObjects, PrometheusRules and other objects: `vllm_...` where vLLM writes `vllm:...`,
+Queries of ScaledObjects, PrometheusRules and other objects: `vllm_...` where vLLM writes
+`vllm:...`,
 metrics that are gone, and with several servers an autoscaler's query without labels.
 
 ## Why it matters
@@ -95,7 +96,7 @@ _GONE = {
     "vllm:gpu_cache_usage_perc": "vllm:kv_cache_usage_perc",
     "vllm:cpu_cache_usage_perc": "vllm:kv_cache_usage_perc",
     "vllm:num_requests_swapped": "vllm:num_preemptions_total",
-    "vllm:gpu_prefix_cache_hit_rate": "vllm:prefix_cache_hits / vllm:prefix_cache_queries, as rates",
+    "vllm:gpu_prefix_cache_hit_rate": "the rates of vllm:prefix_cache_hits and _queries",
     "vllm:gpu_prefix_cache_hits": "vllm:prefix_cache_hits",
     "vllm:gpu_prefix_cache_queries": "vllm:prefix_cache_queries",
 }
