@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from vllm_advisor.knowledge.charts import STACK, ChartKeys, load_chart_keys
+from vllm_advisor.knowledge.charts import STACK, Chart, ChartKeys, load_chart_keys
 from vllm_advisor.parse.yaml_tree import YamlValue
 from vllm_advisor.rules.protocol import Fault, SourceSubject, source_rule
 from vllm_advisor.rules.stack_values import KIND
@@ -73,7 +73,7 @@ def check(subject: SourceSubject) -> Iterator[Fault]:
 
 
 def _below(
-    view: YamlValue, known: dict[str, ChartKeys], chart: object, path: str
+    view: YamlValue, known: dict[str, ChartKeys], chart: Chart, path: str
 ) -> Iterator[Fault]:
     if not known or _ANY in known:
         return
@@ -86,10 +86,12 @@ def _below(
             yield from _below(entry, below, chart, f"{path}.{entry.key}")
             continue
         close = get_close_matches(entry.key, list(known), n=1)
-        fix = f"write {close[0]} if that is meant, or leave {entry.key} out"
+        fix = f"leave {entry.key} out, or set it by vllmConfig.extraArgs"
+        if close:
+            fix = f"write {close[0]} if that is meant, or leave {entry.key} out"
         yield Fault(
             message=f"no template of {chart} reads {path}.{entry.key}",
             location=entry.location,
-            fix=fix if close else f"leave {entry.key} out, or set it by vllmConfig.extraArgs",
+            fix=fix,
             evidence=(("key", f"{path}.{entry.key}"),),
         )
