@@ -34,7 +34,7 @@ Let the way in forward `/v1` only: path `/v1` with `pathType: Prefix` in an Ingr
 front of a published port, and a ClusterIP Service behind both.
 
 ## References
-- vllm:0.33.0:vllm/entrypoints/openai/server_utils.py
+- vllm:0.32.0:vllm/entrypoints/serve/middleware/authenticate.py#GUARDED_PREFIX
 - https://docs.vllm.ai/en/latest/usage/security/
 """
 
