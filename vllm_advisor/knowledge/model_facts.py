@@ -206,6 +206,7 @@ def _read(
         if architecture is not None and architecture.layers.pattern == "encoder_decoder"
         else 0,
         needs_remote_code=architecture is None and bool(config.get("auto_map")),
+        brings_code=bool(config.get("auto_map")),
         serving=serving or ServingFacts(),
         assumptions=notes,
     )

@@ -245,7 +245,8 @@ class ModelFacts:
     pipeline: bool = True  # vLLM can spread its layers over stages
     window_needed: bool = False  # its config class takes no null for the sliding window
     encoder_tokens: int = 0  # of an item that one batch has to hold (encoder-decoder models)
-    needs_remote_code: bool = False
+    needs_remote_code: bool = False  # vLLM has no model of its own for it
+    brings_code: bool = False  # its config names code of its repository (auto_map)
     serving: ServingFacts = field(default_factory=ServingFacts)
     assumptions: tuple[Assumption, ...] = ()
 

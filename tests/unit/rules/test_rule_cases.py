@@ -30,11 +30,15 @@ def test_case(path: Path) -> None:
     assert (rule in {f.rule for f in found}) is (kind == "bad")
 
 
-@pytest.mark.parametrize("rule", [r.id for r in all_rules()])
+# Rules about what is around a command have no scripts: their modules test_*_rules.py hold cases.
+SCRIPTED = [r.id for r in all_rules() if "```bash" in r.page]
+
+
+@pytest.mark.parametrize("rule", SCRIPTED)
 def test_rule_has_cases(rule: str) -> None:
     kinds = {path.name.partition("-")[0] for path in (FOLDER / rule).glob("*")}
     assert {"bad", "ok"} <= kinds <= {"bad", "ok", "unknown"}
 
 
 def test_no_folder_without_a_rule() -> None:
-    assert {path.parent.name for path in CASES} == {r.id for r in all_rules()}
+    assert {path.parent.name for path in CASES} == set(SCRIPTED)

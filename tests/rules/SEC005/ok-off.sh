@@ -1,0 +1,3 @@
+VLLM_SERVER_DEV_MODE=0 vllm serve Qwen/Qwen3-8B
+
+vllm serve Qwen/Qwen3-8B

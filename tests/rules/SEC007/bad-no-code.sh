@@ -1,0 +1,2 @@
+vllm serve Qwen/Qwen3-8B \
+  --trust-remote-code  # expect: SEC007

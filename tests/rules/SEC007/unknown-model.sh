@@ -1,0 +1,1 @@
+vllm serve org/not-known --trust-remote-code
