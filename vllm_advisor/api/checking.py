@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
+from vllm_advisor.api.served_traffic import with_traffic
 from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.errors import AdvisorError, InputError, UnknownFactError
 from vllm_advisor.knowledge.engines import load_engine
@@ -31,6 +33,7 @@ from vllm_advisor.types.finding import Finding, NotChecked, Severity
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
+from vllm_advisor.types.workload import Workload
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
@@ -87,6 +90,9 @@ def check(
     node_count: int = 1,
     model_config: str | None = None,
     vllm_version: str | None = None,
+    workload: str | Path | Workload | None = None,
+    classes: Collection[str] | None = None,
+    replicas: int = 1,
 ) -> CheckReport:
     """Check ``vllm serve`` commands.
 
@@ -98,6 +104,10 @@ def check(
         node_count: equal nodes that one instance may span.
         model_config: folder or config.json of the model, when its name is not known.
         vllm_version: default is the newest whose facts are known.
+        workload: a workload file, or one with ``classes`` alone: without it, what depends on the
+            traffic is listed as not checked.
+        classes: names of the workload's classes that these commands serve; all unless given.
+        replicas: equal copies of each command that share its requests.
 
     Raises:
         InputError: the script cannot be read or has no vllm command.
@@ -108,13 +118,16 @@ def check(
     findings: list[Finding] = []
     skipped: list[NotChecked] = []
     figures: dict[str, dict[str, Any]] = {}
-    for command in _commands(source, text, engine):
-        subject = _subject(command, engine, node, model_config)
+    subjects = [_subject(c, engine, node, model_config) for c in _commands(source, text, engine)]
+    if workload is not None:
+        subjects = with_traffic(subjects, workload, classes=classes, replicas=replicas)
+    for subject in subjects:
         found, not_checked = run_rules(subject)
         findings += found
         skipped += [n for n in not_checked if n not in skipped]
         if subject.figures is not None and subject.settings is not None:
-            key = f"{command.location.file}:{command.location.line}"
+            location = subject.command.location
+            key = f"{location.file}:{location.line}"
             figures[key] = figures_dict(subject.figures, subject.settings.max_model_len)
     findings.sort(key=lambda f: (_ORDER.index(f.severity), str(f.location), f.rule))
     return CheckReport(

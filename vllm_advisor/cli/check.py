@@ -37,6 +37,13 @@ def check(
         str | None, typer.Option(help="Folder or config.json of the model, if it is not known.")
     ] = None,
     vllm_version: Annotated[str | None, typer.Option()] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="A workload file, or one with its classes alone.")
+    ] = None,
+    classes: Annotated[
+        list[str] | None, typer.Option("--class", help="Only this class of it; repeatable.")
+    ] = None,
+    replicas: Annotated[int, typer.Option(min=1, help="Equal servers that share it.")] = 1,
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 from this severity on.")] = FailOn.ERROR,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
@@ -46,6 +53,8 @@ def check(
     Examples:
 
       vllm-advisor check serve.sh --gpu h100-sxm
+
+      vllm-advisor check serve.sh --gpu h100-sxm --workload workload.yaml
 
       vllm-advisor check --gpu l4 -- vllm serve Qwen/Qwen3-8B --max-model-len 40960
     """
@@ -60,6 +69,9 @@ def check(
         node_count=nodes,
         model_config=model_config,
         vllm_version=vllm_version,
+        workload=workload,
+        classes=classes or None,
+        replicas=replicas,
     )
     if output_format is DataFormat.TABLE:
         from vllm_advisor.report.findings import print_findings

@@ -4,6 +4,7 @@ A script may say on a comment line of its own, before the command:
 
     # gpu: h100-sxm x 8 x 2          two nodes of eight
     # vllm: 0.32.0
+    # class: {name: chat, prompt_tokens: 900, output_tokens: 100, concurrent_requests: 40}
 
 The model is the config in tests/data/configs named after the command's model, without its
 organisation and in lower case; a model without such a file is not known. ``# expect: KV001`` at the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from vllm_advisor.api.settings import resolve_settings
@@ -22,6 +24,7 @@ from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
+from vllm_advisor.knowledge.workloads import load_traffic
 from vllm_advisor.parse.serve_command import ParsedCommand, parse_shell_script
 from vllm_advisor.rules.hf_overrides import context_length
 from vllm_advisor.rules.protocol import Subject
@@ -39,6 +42,7 @@ from vllm_advisor.types.source import Source, SourceKind
 TESTS = Path(__file__).parents[2]
 _CONFIGS = TESTS / "data" / "configs"
 _HEADER = re.compile(r"^# (gpu|vllm): *(.+)$", re.MULTILINE)
+_CLASS = re.compile(r"^# class: *(.+)$", re.MULTILINE)
 _EXPECT = re.compile(r"# expect: *([A-Z0-9, ]+)$")
 
 
@@ -47,7 +51,12 @@ def subjects(script: str, file: str = "serve.sh") -> list[Subject]:
     header = dict(_HEADER.findall(script))
     engine = load_engine(header.get("vllm"))
     node = node_of(header["gpu"]) if "gpu" in header else None
-    return [subject_of(c, engine, node) for c in parse_shell_script(script, file, engine)]
+    found = [subject_of(c, engine, node) for c in parse_shell_script(script, file, engine)]
+    lines = _CLASS.findall(script)
+    if not lines:
+        return found
+    classes = load_traffic("classes:\n" + "\n".join(f"  - {c}" for c in lines), file=file).classes
+    return [replace(subject, classes=classes) for subject in found]
 
 
 def subject_of(command: ParsedCommand, engine: EngineFacts, node: Node | None) -> Subject:
