@@ -80,9 +80,7 @@ def _reaching(request: RequestClass, workload: Workload, model: ModelFacts | Non
         return request
     p95 = demand.prompt_tokens
     prompt = TokenDistribution(p50=min(request.prompt_tokens.p50, p95), p95=p95, max=longest)
-    return replace(
-        request, prompt_tokens=prompt, shared_prefix_tokens=demand.shared_prefix_tokens
-    )
+    return replace(request, prompt_tokens=prompt, shared_prefix_tokens=demand.shared_prefix_tokens)
 
 
 def _takers(needs: list[tuple[Subject, int]]) -> list[Subject]:

@@ -67,4 +67,3 @@ def class_demand(
         ),
         (*notes, *time_notes),
     )
-

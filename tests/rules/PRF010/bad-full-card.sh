@@ -1,0 +1,3 @@
+# gpu: l4 x 1
+vllm serve Qwen/Qwen3-8B --max-model-len 8192 --max-num-seqs 8 \
+  --max-num-batched-tokens 16384  # expect: PRF010
