@@ -80,7 +80,7 @@ def test_what_is_rendered_passes_our_own_check(name: str) -> None:
             node_count=node.node_count,
             vllm_version=kept.plan.vllm_version,
             workload=workload,
-            classes=instance.classes,
+            classes=[r.request_class for r in kept.plan.routes if r.instance == instance.name],
             replicas=instance.replicas,
         )
         assert [f.message for f in found.findings] == []

@@ -14,14 +14,16 @@ where long contexts are needed.
 # class: {name: chat, prompt_tokens: 2000, output_tokens: 500, concurrent_requests: 20}
 # class: {name: manuals, prompt_tokens: 90000, output_tokens: 500, concurrent_requests: 1}
 vllm serve Qwen/Qwen3-8B --max-model-len 131072 --hf-overrides \
-  '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000, "original_max_position_embeddings": 32768}, "max_position_embeddings": 131072}'
+  '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000,
+    "original_max_position_embeddings": 32768}, "max_position_embeddings": 131072}'
 ```
 
 ## Good
 ```bash
 # class: {name: manuals, prompt_tokens: 90000, output_tokens: 500, concurrent_requests: 1}
 vllm serve Qwen/Qwen3-8B --max-model-len 131072 --hf-overrides \
-  '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000, "original_max_position_embeddings": 32768}, "max_position_embeddings": 131072}'
+  '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1000000,
+    "original_max_position_embeddings": 32768}, "max_position_embeddings": 131072}'
 ```
 
 ## Fix
@@ -30,7 +32,7 @@ short one without the override.
 
 ## References
 - https://huggingface.co/Qwen/Qwen3-8B#processing-long-texts
-- vllm:0.33.0:vllm/model_executor/layers/rotary_embedding/yarn_scaling_rope.py#YaRNScalingRotaryEmbedding
+- vllm:0.33.0:vllm/model_executor/layers/rotary_embedding/yarn_scaling_rope.py
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ def check(subject: Subject) -> Iterator[Fault]:
         factor = math.ceil(4 * longest / trained) / 4
         fix = (
             f"serve {names} without --hf-overrides, and what is longer from an instance of its "
-            f"own with factor {factor:g}: {format_tokens(longest)} / {format_tokens(trained)} tokens"
+            f"own with factor {factor:g}: {format_tokens(longest)} / {format_tokens(trained)}"
         )
     yield Fault(
         message=f"YaRN x{rope.factor:g} scales every request; class {names} stays within the "

@@ -14,7 +14,8 @@ the long prompt was 6 to 10 % slower.
 ## Bad
 ```bash
 # gpu: h100-sxm x 1
-# class: {name: chat, prompt_tokens: 900, output_tokens: 200, concurrent_requests: 8, slo: {ttft_ms: 1000}}
+# class: {name: chat, prompt_tokens: 900, output_tokens: 200, concurrent_requests: 8,
+#   slo: {ttft_ms: 1000}}
 # class: {name: reports, prompt_tokens: 60000, output_tokens: 500, concurrent_requests: 2}
 vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536 --max-num-batched-tokens 4096
 ```
@@ -22,7 +23,8 @@ vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536 --max-num-batc
 ## Good
 ```bash
 # gpu: h100-sxm x 1
-# class: {name: chat, prompt_tokens: 900, output_tokens: 200, concurrent_requests: 8, slo: {ttft_ms: 1000}}
+# class: {name: chat, prompt_tokens: 900, output_tokens: 200, concurrent_requests: 8,
+#   slo: {ttft_ms: 1000}}
 # class: {name: reports, prompt_tokens: 60000, output_tokens: 500, concurrent_requests: 2}
 vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536 --max-num-batched-tokens 4096 \
   --long-prefill-token-threshold 2048

@@ -2,11 +2,11 @@
 
 ## What it checks
 The memory of the profile run with `--max-num-seqs`, or its default of 256 or 1,024, against 64
-sequences. Reported where the difference is a quarter of the KV cache or more, and the cache holds
-fewer than four requests of `--max-model-len`.
+sequences. Reported where the difference is half of the KV cache or more, and the cache holds
+fewer than two requests of `--max-model-len`.
 
 ## Why it matters
-vLLM samples for that many sequences once, with logits of the whole vocabulary in 32 bits and several
+vLLM samples for that many sequences once, with logits of the whole vocabulary in 32 bits, several
 copies of them, and sets the peak aside. On a full card this is the room that the cache lacks, or
 the server runs out of memory "when warming up sampler with 1024 dummy requests".
 
@@ -41,8 +41,8 @@ from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import format_bytes, format_tokens
 
 _FEWER = 64
-_GAIN = 1.25
-_FEW = 4
+_GAIN = 1.5
+_FEW = 2
 
 
 @rule(

@@ -2,12 +2,12 @@
 
 ## What it checks
 An explicit `--max-num-batched-tokens` above 2,048 against 2,048: the activations of the profile
-run, and what windowed layers keep for steps in flight. Reported where the difference is a quarter
-of the KV cache or more, and the cache holds fewer than four requests of `--max-model-len`.
+run, and what windowed layers keep for steps in flight. Reported where the difference is half of
+the KV cache or more, and the cache holds fewer than two requests of `--max-model-len`.
 
 ## Why it matters
-vLLM runs a step of that many tokens at start-up and sets its peak aside. Larger steps read prompts a
-little faster; a cache that holds few requests makes them queue.
+vLLM runs a step of that many tokens at start-up and sets its peak aside. Larger steps read prompts
+a little faster; a cache that holds few requests makes them queue.
 
 ## Bad
 ```bash
@@ -40,8 +40,8 @@ from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import format_bytes, format_tokens
 
 _SMALLER = 2048
-_GAIN = 1.25
-_FEW = 4
+_GAIN = 1.5
+_FEW = 2
 
 
 @rule(

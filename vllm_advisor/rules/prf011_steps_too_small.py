@@ -12,12 +12,14 @@ arithmetic: halving the step then doubles the time to the first token. vLLM's do
 
 ## Bad
 ```bash
-vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --max-num-seqs 128 --max-num-batched-tokens 256
+vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --max-num-seqs 128 \
+  --max-num-batched-tokens 256
 ```
 
 ## Good
 ```bash
-vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --max-num-seqs 128 --max-num-batched-tokens 2048
+vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --max-num-seqs 128 \
+  --max-num-batched-tokens 2048
 ```
 
 ## Fix

@@ -31,8 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.workload import RequestClass
 from vllm_advisor.units import format_tokens
@@ -51,11 +53,13 @@ def check(subject: Subject) -> Iterator[Fault]:
         return
     if args.get("mm_processor_cache_gb") == 0:
         return
-    if model is not None and (model.runner is Runner.POOLING or _recipe(subject)):
-        return
     classes = subject.classes
     repeating = [c for c in classes or () if _repeats(c)]
     if classes is not None and not repeating:
+        return
+    if model is None and not repeating:
+        raise UnknownFactError(subject.why_missing("model") or "")
+    if model is not None and (model.runner is Runner.POOLING or _recipe(model)):
         return
     what, evidence = "prompts that begin alike are computed again for every request", 0
     if repeating:
@@ -70,10 +74,8 @@ def check(subject: Subject) -> Iterator[Fault]:
     )
 
 
-def _recipe(subject: Subject) -> bool:
-    if subject.model is None:
-        return False
-    serving = subject.model.serving
+def _recipe(model: ModelFacts) -> bool:
+    serving = model.serving
     said = (serving.base_args, *serving.hardware_args.values())
     return any(args.get("enable_prefix_caching") is False for args in said)
 

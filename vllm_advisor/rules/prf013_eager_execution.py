@@ -2,7 +2,8 @@
 
 ## What it checks
 `--enforce-eager`. Not reported where the server would not start without it, where the model's
-recipe asks for it, and for models that only embed or score.
+recipe asks for it, for models that only embed or score, and for an unknown model with
+`--trust-remote-code` or flags that vLLM does not have: its own code may need it.
 
 ## Why it matters
 Without CUDA graphs the CPU launches every kernel of every step: 11.2 instead of 45.9 tokens per
@@ -49,13 +50,17 @@ from vllm_advisor.units import format_bytes
 def check(subject: Subject) -> Iterator[Fault]:
     """Look for the flag, and size the instance without it."""
     args, model = subject.args, subject.model
-    if args.get("enforce_eager") is not True or subject.command.unknown:
-        return  # flags of another program: its models may need it
-    if model is not None:
+    if args.get("enforce_eager") is not True:
+        return
+    if model is None:
+        if subject.command.unknown or args.get("trust_remote_code"):
+            return  # flags of another program, or code of the model's own: these may need it
+    else:
         said = (model.serving.base_args, *model.serving.hardware_args.values())
         if model.runner is Runner.POOLING or any(a.get("enforce_eager") for a in said):
             return
-    fix, evidence = "leave --enforce-eager out: it cost 3/4 of the speed where it was measured", ()
+    fix = "leave --enforce-eager out: it cost 3/4 of the speed where it was measured"
+    evidence: tuple[tuple[str, int], ...] = ()
     case = instance_case(subject)
     if case is not None and case.figures.starts:
         graphs = case.sized(replace(case.settings, enforce_eager=False))

@@ -6,8 +6,8 @@ requests at once in their KV cache. Not reported where the workload sets a time 
 which more ranks shorten.
 
 ## Why it matters
-Tensor parallelism exchanges data in every layer, and each rank repeats the overheads. Two servers of
-half the size answer more requests than one; over PCIe a second rank gave a third more, a second
+Tensor parallelism exchanges data in every layer, and each rank repeats the overheads. Two servers
+of half the size answer more requests than one; over PCIe a second rank gave a third more, a second
 replica gives twice.
 
 ## Bad

@@ -7,8 +7,8 @@ the KV cache of these requests.
 
 ## Why it matters
 Speculation uses arithmetic that is idle while weights are read. With many requests none is idle:
-tokens that are rejected cost as much as those that are kept, and drafting comes on top. 189 requests
-at once took 21.6 % longer per token although not one token was drafted.
+tokens that are rejected cost as much as those that are kept, and drafting comes on top. 189
+requests at once took 21.6 % longer per token although not one token was drafted.
 
 ## Bad
 ```bash

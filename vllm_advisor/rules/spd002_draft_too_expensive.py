@@ -12,13 +12,15 @@ per step and eight give 4.3; no number gives more than five, and each costs a pa
 ## Bad
 ```bash
 vllm serve meta-llama/Llama-3.3-70B-Instruct --tensor-parallel-size 8 --speculative-config \
-  '{"method": "draft_model", "model": "meta-llama/Llama-3.2-1B-Instruct", "num_speculative_tokens": 16}'
+  '{"method": "draft_model", "model": "meta-llama/Llama-3.2-1B-Instruct",
+    "num_speculative_tokens": 16}'
 ```
 
 ## Good
 ```bash
 vllm serve meta-llama/Llama-3.3-70B-Instruct --tensor-parallel-size 8 --speculative-config \
-  '{"method": "draft_model", "model": "meta-llama/Llama-3.2-1B-Instruct", "num_speculative_tokens": 4}'
+  '{"method": "draft_model", "model": "meta-llama/Llama-3.2-1B-Instruct",
+    "num_speculative_tokens": 4}'
 ```
 
 ## Fix

@@ -15,7 +15,6 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.workload import RequestClass
 
-
 _FP8_BITS = 8  # peaks of fewer bits are not recorded
 
 

@@ -1,1 +1,1 @@
-vllm serve some/unknown-model --no-enable-prefix-caching  # expect: PRF012
+vllm serve Qwen/Qwen3-8B --no-enable-prefix-caching  # expect: PRF012

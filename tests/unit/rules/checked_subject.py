@@ -6,6 +6,8 @@ A script may say on a comment line of its own, before the command:
     # vllm: 0.32.0
     # class: {name: chat, prompt_tokens: 900, output_tokens: 100, concurrent_requests: 40}
 
+    (a class goes on in comment lines that are indented).
+
 The model is the config in tests/data/configs named after the command's model, without its
 organisation and in lower case; a model without such a file is not known. ``# expect: KV001`` at the
 end of a line says which rules report that line.
@@ -42,7 +44,7 @@ from vllm_advisor.types.source import Source, SourceKind
 TESTS = Path(__file__).parents[2]
 _CONFIGS = TESTS / "data" / "configs"
 _HEADER = re.compile(r"^# (gpu|vllm): *(.+)$", re.MULTILINE)
-_CLASS = re.compile(r"^# class: *(.+)$", re.MULTILINE)
+_CLASS = re.compile(r"^# class: *(.+(?:\n#  .+)*)$", re.MULTILINE)
 _EXPECT = re.compile(r"# expect: *([A-Z0-9, ]+)$")
 
 
@@ -52,7 +54,7 @@ def subjects(script: str, file: str = "serve.sh") -> list[Subject]:
     engine = load_engine(header.get("vllm"))
     node = node_of(header["gpu"]) if "gpu" in header else None
     found = [subject_of(c, engine, node) for c in parse_shell_script(script, file, engine)]
-    lines = _CLASS.findall(script)
+    lines = [" ".join(re.split(r"\n#\s+", found)) for found in _CLASS.findall(script)]
     if not lines:
         return found
     classes = load_traffic("classes:\n" + "\n".join(f"  - {c}" for c in lines), file=file).classes
