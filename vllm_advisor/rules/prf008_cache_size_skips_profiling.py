@@ -39,7 +39,7 @@ from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import format_bytes
 
 _FULL = 0.97
-_MOST = 0.92
+_UNIFIED = 0.85  # the most that recipes for GB10 take
 
 
 @rule(
@@ -60,9 +60,9 @@ def check(subject: Subject) -> Iterator[Fault]:
     if not gpu.unified_memory and (spent is None or spent <= _FULL * gpu.memory_total):
         return
     flag = subject.spelling("kv_cache_memory_bytes")
-    share = subject.engine.gpu_memory_utilization
+    share = _UNIFIED if gpu.unified_memory else subject.engine.gpu_memory_utilization
     if spent is not None:
-        share = min(_MOST, math.ceil(100 * spent / gpu.memory_total) / 100)
+        share = min(share, math.ceil(100 * spent / gpu.memory_total) / 100)
     beside = f", of {format_bytes(spent)} with all that is beside it" if spent is not None else ""
     memory = f"the {format_bytes(gpu.memory_total)} that {gpu.name} "
     memory += "shares with the host" if gpu.unified_memory else "has"

@@ -12,7 +12,7 @@ a little faster; a cache that holds few requests makes them queue.
 ## Bad
 ```bash
 # gpu: l4 x 1
-vllm serve Qwen/Qwen3-8B --max-model-len 8192 --max-num-seqs 8 --max-num-batched-tokens 16384
+vllm serve Qwen/Qwen3-8B --max-model-len 12288 --max-num-seqs 16 --max-num-batched-tokens 16384
 ```
 
 ## Good

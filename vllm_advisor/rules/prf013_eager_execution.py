@@ -1,7 +1,8 @@
 """CUDA graphs and compilation are switched off.
 
 ## What it checks
-`--enforce-eager`. Not reported where the server would not start without it, where the model's
+`--enforce-eager`. Not reported where the server would not start without it or takes 97 % of the
+GPU, where the model's
 recipe asks for it, for models that only embed or score, and for an unknown model with
 `--trust-remote-code` or flags that vLLM does not have: its own code may need it.
 
@@ -40,17 +41,22 @@ from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.runner import Runner
 from vllm_advisor.units import format_bytes
 
+_LAST = 0.97  # memory is asked for to the last, and graphs are what is given up for it
+
 
 @rule(
     id="PRF013",
     name="eager-execution",
     severity=Severity.WARNING,
-    flags=("enforce_eager",),
+    flags=("enforce_eager", "gpu_memory_utilization"),
 )
 def check(subject: Subject) -> Iterator[Fault]:
     """Look for the flag, and size the instance without it."""
     args, model = subject.args, subject.model
     if args.get("enforce_eager") is not True:
+        return
+    share = args.get("gpu_memory_utilization")
+    if isinstance(share, float) and share >= _LAST:
         return
     if model is None:
         if subject.command.unknown or args.get("trust_remote_code"):

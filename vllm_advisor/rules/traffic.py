@@ -15,7 +15,8 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.workload import RequestClass
 
-_FP8_BITS = 8  # peaks of fewer bits are not recorded
+_FP8_BITS = 8
+_FP4_CAPABILITY = 100  # from here on there is a peak for four bits, which is not recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +92,12 @@ def peak_flops(subject: Subject) -> int | None:
     if model is None or node is None or settings is None:
         return None
     gpu, quantization = node.accelerator, model.quantization
-    if quantization is not None and quantization.bits < _FP8_BITS:
+    bits = quantization.bits if quantization is not None else 16
+    if settings.quantization is not None:
+        bits = _FP8_BITS
+    if bits < _FP8_BITS and gpu.capability >= _FP4_CAPABILITY:
         return None
     peak = gpu.bf16_flops
-    if peak is not None and (quantization is not None or settings.quantization is not None):
+    if peak is not None and bits == _FP8_BITS:
         peak = max(peak, gpu.fp8_flops or 0)
     return peak * settings.ranks if peak is not None else None
