@@ -33,8 +33,8 @@ from collections.abc import Iterator
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.rules.protocol import Fault, Subject, rule
+from vllm_advisor.rules.recipes import recipe_sets
 from vllm_advisor.types.finding import Severity
-from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.workload import RequestClass
 from vllm_advisor.units import format_tokens
@@ -59,7 +59,9 @@ def check(subject: Subject) -> Iterator[Fault]:
         return
     if model is None and not repeating:
         raise UnknownFactError(subject.why_missing("model") or "")
-    if model is not None and (model.runner is Runner.POOLING or _recipe(model)):
+    if model is not None and model.runner is Runner.POOLING:
+        return
+    if model is not None and recipe_sets(model, "enable_prefix_caching", value=False):
         return
     what, evidence = "prompts that begin alike are computed again for every request", 0
     if repeating:
@@ -72,12 +74,6 @@ def check(subject: Subject) -> Iterator[Fault]:
         fix="leave the flag out: prefix caching is on by default",
         evidence=(("reused_tokens_per_request", evidence),) if repeating else (),
     )
-
-
-def _recipe(model: ModelFacts) -> bool:
-    serving = model.serving
-    said = (serving.base_args, *serving.hardware_args.values())
-    return any(args.get("enable_prefix_caching") is False for args in said)
 
 
 def _repeats(request: RequestClass) -> bool:

@@ -37,6 +37,7 @@ from dataclasses import replace
 
 from vllm_advisor.rules.memory_remedies import instance_case
 from vllm_advisor.rules.protocol import Fault, Subject, rule
+from vllm_advisor.rules.recipes import recipe_sets
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.runner import Runner
 from vllm_advisor.units import format_bytes
@@ -61,10 +62,8 @@ def check(subject: Subject) -> Iterator[Fault]:
     if model is None:
         if subject.command.unknown or args.get("trust_remote_code"):
             return  # flags of another program, or code of the model's own: these may need it
-    else:
-        said = (model.serving.base_args, *model.serving.hardware_args.values())
-        if model.runner is Runner.POOLING or any(a.get("enforce_eager") for a in said):
-            return
+    elif model.runner is Runner.POOLING or recipe_sets(model, "enforce_eager", value=True):
+        return
     fix = "leave --enforce-eager out: it cost 3/4 of the speed where it was measured"
     evidence: tuple[tuple[str, int], ...] = ()
     case = instance_case(subject)

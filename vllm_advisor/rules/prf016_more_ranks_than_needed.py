@@ -2,8 +2,8 @@
 
 ## What it checks
 `--tensor-parallel-size`: whether half of the ranks, or fewer, still start and hold the workload's
-requests at once in their KV cache. Not reported where the workload sets a time between tokens,
-which more ranks shorten.
+requests at once in their KV cache. Not reported where the workload sets a time target, which more
+ranks may be there for.
 
 ## Why it matters
 Tensor parallelism exchanges data in every layer, and each rank repeats the overheads. Two servers
@@ -43,7 +43,7 @@ from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.rules.traffic import held
 from vllm_advisor.sizing.remedies import Case
 from vllm_advisor.types.finding import Severity
-from vllm_advisor.types.workload import RequestClass
+from vllm_advisor.types.workload import SLO, RequestClass
 
 
 @rule(
@@ -58,7 +58,7 @@ def check(subject: Subject) -> Iterator[Fault]:
     if case is None or not case.figures.starts or not case.figures.capacity.groups:
         return
     asked = case.settings.tensor_parallel_size
-    if asked == 1 or any(c.slo.itl_ms is not None for c in classes):
+    if asked == 1 or any(c.slo != SLO() for c in classes):
         return
     if case.settings.decode_context_parallel_size > 1:
         return

@@ -62,7 +62,7 @@ def check(subject: Subject) -> Iterator[Fault]:
     if isinstance(drafted, int) and drafted > _MOST:
         yield Fault(
             message=f"{drafted} tokens are drafted one by one; at {_ACCEPTED:.0%} acceptance a "
-            f"step keeps {_kept(drafted):.1f} of them and its own",
+            f"step gives {_kept(drafted):.1f} tokens",
             location=place,
             fix=f"num_speculative_tokens {_ADVISED}: {_kept(_ADVISED):.1f} tokens per step",
             evidence=(("num_speculative_tokens", drafted),),

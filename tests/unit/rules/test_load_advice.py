@@ -205,7 +205,7 @@ def test_spd002_says_what_more_tokens_bring() -> None:
         "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8 --speculative-config "
         """'{"method": "draft_model", "model": "m/d", "num_speculative_tokens": 16}'"""
     )["SPD002"]
-    assert "keeps 4.9 of them" in found.message
+    assert "a step gives 4.9 tokens" in found.message
     assert found.fix == "num_speculative_tokens 4: 3.4 tokens per step"
 
 
