@@ -49,8 +49,8 @@ from vllm_advisor.types.workload import RequestClass
 from vllm_advisor.units import format_tokens
 
 _LEAST = 256
-_SHARE = 0.05
-_CLEARLY = 2.0
+_SHARE = 0.05  # of the tokens, beyond the 95 % that a target is for
+_CLEARLY = 2.0  # from here on no choice of percentile or of prompts saves the target
 
 
 @rule(

@@ -53,11 +53,8 @@ _FEW = 4
 )
 def check(subject: Subject) -> Iterator[Fault]:
     """Size the instance again with the default."""
-    case, node, share = (
-        instance_case(subject),
-        subject.node,
-        subject.args.get("gpu_memory_utilization"),
-    )
+    case, node = instance_case(subject), subject.node
+    share = subject.args.get("gpu_memory_utilization")
     if case is None or node is None or not isinstance(share, float) or not case.figures.starts:
         return
     gpu = node.accelerator
