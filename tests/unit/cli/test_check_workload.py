@@ -34,7 +34,7 @@ def _rules(report: CheckReport) -> list[tuple[int, str]]:
 
 def test_a_single_command_serves_every_class(traffic: Path) -> None:
     found = check("serve.sh", text=CHAT, workload=traffic)
-    assert _rules(found) == [(1, "CTX005")]
+    assert _rules(found) == [(1, "CTX011")]
 
 
 def test_a_class_goes_to_the_shortest_context_that_holds_it(traffic: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_class_goes_to_the_shortest_context_that_holds_it(traffic: Path) -> No
 
 def test_a_class_that_nothing_holds_is_reported_once(traffic: Path) -> None:
     short = CHAT.replace("8192", "4096")
-    assert _rules(check("serve.sh", text=short + CHAT, workload=traffic)) == [(2, "CTX005")]
+    assert _rules(check("serve.sh", text=short + CHAT, workload=traffic)) == [(2, "CTX011")]
 
 
 def test_classes_may_be_named(traffic: Path) -> None:
@@ -80,9 +80,9 @@ def test_retrieval_and_bounded_history_shorten_what_arrives(tmp_path: Path) -> N
     rag = "\nrag: {available: true, top_k: 5, chunk_tokens: 800, question_tokens: 300}\n"
     for needs, more, expected in (
         ("lookup", rag, []),
-        ("lookup", "\n", [(1, "CTX005")]),
+        ("lookup", "\n", [(1, "CTX011")]),
         ("recent_only", "\n", []),
-        ("whole_document", rag, [(1, "CTX005")]),
+        ("whole_document", rag, [(1, "CTX011")]),
     ):
         path.write_text(f"classes:\n  - {books}needs: {needs}}}{more}", encoding="utf-8")
         assert _rules(check("serve.sh", text=CHAT, workload=path)) == expected, needs
@@ -90,7 +90,7 @@ def test_retrieval_and_bounded_history_shorten_what_arrives(tmp_path: Path) -> N
 
 def test_without_a_workload_traffic_is_not_checked() -> None:
     skipped = {n.rule: n.reason for n in check("serve.sh", text=CHAT).not_checked}
-    assert skipped["CTX005"] == "the traffic is not known; give --workload"
+    assert skipped["CTX011"] == "the traffic is not known; give --workload"
 
 
 def test_on_the_command_line(traffic: Path, tmp_path: Path) -> None:
@@ -109,6 +109,6 @@ def test_on_the_command_line(traffic: Path, tmp_path: Path) -> None:
 
     done = run()
     assert done.returncode == 1
-    assert [f["rule"] for f in json.loads(done.stdout)["findings"]] == ["CTX005"]
+    assert [f["rule"] for f in json.loads(done.stdout)["findings"]] == ["CTX011"]
     assert run("--class", "chat").returncode == 0
     assert run("--class", "mail").returncode == 2

@@ -74,12 +74,12 @@ def test_prf002_names_both_numbers() -> None:
     )
 
 
-def test_ctx005_counts_prompt_and_answer() -> None:
+def test_ctx011_counts_prompt_and_answer() -> None:
     # infiniflow/ragflow#5646: 3,478 + 5,120 = 8,598 > 8,192; 8,192 - 3,478 = 4,714.
     found = _findings(
         "# class: {name: rag, prompt_tokens: 3478, output_tokens: 5120, concurrent_requests: 1}\n"
         f"{LLAMA} --max-model-len 8192"
-    )["CTX005"]
+    )["CTX011"]
     assert "3,478 + 5,120 = 8,598 tokens" in found.message
     assert found.fix == "--max-model-len 9216, or max_tokens of 4,714 at most"
     assert found.severity is Severity.ERROR
@@ -94,14 +94,14 @@ def test_ctx005_counts_prompt_and_answer() -> None:
         ("Qwen/Qwen3-8B", "whole_document", "--max-model-len 61000 --hf-overrides '"),
     ],
 )
-def test_ctx006_says_what_helps(model: str, needs: str, begins: str) -> None:
+def test_ctx012_says_what_helps(model: str, needs: str, begins: str) -> None:
     # Both publish YaRN x4 over 32,768 tokens: 61,000 are within it, 141,000 are not.
     prompt = 60000 if begins.startswith("--") else 140000
     script = (
         f"# class: {{name: books, prompt_tokens: {prompt}, output_tokens: 1000, "
         f"concurrent_requests: 1, needs: {needs}}}\nvllm serve {model}"
     )
-    found = _findings(script)["CTX006"]
+    found = _findings(script)["CTX012"]
     assert found.fix.startswith(begins)
     if begins.startswith("--"):
         assert not _findings(f"{script} {found.fix.partition(', or ')[0]}"), "the advice works"

@@ -47,7 +47,7 @@ _GRAIN = 1024
 
 
 @rule(
-    id="CTX005",
+    id="CTX011",
     name="requests-exceed-max-model-len",
     severity=Severity.ERROR,
     needs=("workload",),

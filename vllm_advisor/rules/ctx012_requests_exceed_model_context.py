@@ -53,7 +53,7 @@ _SHORTER = {
 
 
 @rule(
-    id="CTX006",
+    id="CTX012",
     name="requests-exceed-model-context",
     severity=Severity.ERROR,
     needs=("model", "workload"),
