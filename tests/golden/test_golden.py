@@ -16,6 +16,8 @@ from vllm_advisor.api.checking import check
 from vllm_advisor.api.planning import PlanReport, plan, read_report
 from vllm_advisor.decide.tree import Serving, Strategy
 from vllm_advisor.errors import OutputError
+from vllm_advisor.knowledge.bundled_workloads import bundled_workload_path
+from vllm_advisor.knowledge.workloads import load_workload
 from vllm_advisor.parse.serve_command import parse_shell_script
 from vllm_advisor.render.targets import TARGETS
 from vllm_advisor.types.source import Source
@@ -64,9 +66,12 @@ def test_what_is_rendered_passes_our_own_check(name: str) -> None:
     """check(render(plan)) has no error and no warning, and nothing it could not judge."""
     kept = report(name)
     node = kept.plan.node
+    file = bundled_workload_path(name) if text_of(name) is None else HERE / name / "workload.yaml"
+    workload = load_workload(file, file="workload.yaml")
     for artifact in kept.artifacts():
         if not artifact.path.endswith(".sh"):
             continue
+        instance = next(i for i in kept.plan.deployment.instances if i.name in artifact.path)
         found = check(
             artifact.path,
             text=artifact.text,
@@ -74,11 +79,13 @@ def test_what_is_rendered_passes_our_own_check(name: str) -> None:
             gpu_count=node.gpu_count,
             node_count=node.node_count,
             vllm_version=kept.plan.vllm_version,
+            workload=workload,
+            classes=[r.request_class for r in kept.plan.routes if r.instance == instance.name],
+            replicas=instance.replicas,
         )
         assert [f.message for f in found.findings] == []
         assert [n.reason for n in found.not_checked] == []
         (figures,) = found.figures.values()
-        instance = next(i for i in kept.plan.deployment.instances if i.name in artifact.path)
         assert instance.figures is not None
         assert figures["kv_cache"]["tokens"] == instance.figures.capacity.tokens
 

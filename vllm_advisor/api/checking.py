@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vllm_advisor.api.check_facts import FactFinder, Given
 from vllm_advisor.api.check_sources import read_sources
+from vllm_advisor.api.served_traffic import with_traffic
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.remarks import Note
 from vllm_advisor.render.figures import figures_dict
@@ -16,6 +17,7 @@ from vllm_advisor.rules.protocol import SourceSubject, Subject
 from vllm_advisor.rules.registry import all_rules, run_rules, run_source_rules
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.finding import Finding, NotChecked, Severity
+from vllm_advisor.types.workload import Workload
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
@@ -125,6 +127,9 @@ def check(
     node_count: int | None = None,
     model_config: str | None = None,
     vllm_version: str | None = None,
+    workload: str | Path | Workload | None = None,
+    classes: Collection[str] | None = None,
+    replicas: int | None = None,
 ) -> CheckReport:
     """Check everything that a source starts.
 
@@ -141,6 +146,11 @@ def check(
         node_count: equal nodes that one instance may span; else what the source says, and 1.
         model_config: folder or config.json of the model, when its name is not known.
         vllm_version: else the one that an image's tag states, and the newest known.
+        workload: a workload file, or one with ``classes`` alone: without it, what depends on the
+            traffic is listed as not checked.
+        classes: names of the workload's classes that these servers serve; all unless given.
+        replicas: equal copies of each server that share its requests; else those that the source
+            states, and 1.
 
     Raises:
         InputError: the source cannot be read, or starts no vLLM.
@@ -156,16 +166,21 @@ def check(
         )
     )
     sources = read_sources(source, finder.engine_of, text=text, kind=kind)
-    checked: list[Subject] = []
     findings: list[Finding] = []
     skipped: dict[NotChecked, None] = {}
+    checked = [
+        finder.subject(deployed, instance)
+        for deployed in sources.deployed
+        for instance in deployed.instances
+    ]
+    if workload is not None:
+        checked = with_traffic(checked, workload, classes=classes, replicas=replicas)
     for deployed in sources.deployed:
-        subjects = tuple(finder.subject(deployed, instance) for instance in deployed.instances)
+        subjects = tuple(s for s in checked if s.deployed is deployed)
         whole = SourceSubject(deployed=deployed, subjects=subjects)
         for found, not_checked in (*map(run_rules, subjects), run_source_rules(whole)):
             findings += found
             skipped.update(dict.fromkeys(not_checked))
-        checked += subjects
     findings.sort(key=lambda f: (_ORDER.index(f.severity), str(f.location), f.rule))
     rows = [CheckedInstance.of(subject, finder) for subject in checked]
     keys = _unique([row.location for row in rows])

@@ -66,6 +66,16 @@ def check(
     vllm_version: Annotated[
         str | None, typer.Option(help="Else what the image's tag states, and the newest known.")
     ] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="A workload file, or one with its classes alone.")
+    ] = None,
+    classes: Annotated[
+        list[str] | None, typer.Option("--class", help="Only this class of it; repeatable.")
+    ] = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(min=1, help="Equal servers; else what the source states."),
+    ] = None,
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 from this severity on.")] = FailOn.ERROR,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
@@ -83,6 +93,8 @@ def check(
 
       kubectl get deployment -o yaml | vllm-advisor check - --gpu l4
 
+      vllm-advisor check serve.sh --gpu h100-sxm --workload workload.yaml
+
       vllm-advisor check --gpu l4 -- vllm serve Qwen/Qwen3-8B --max-model-len 40960
     """
     from vllm_advisor import api
@@ -97,6 +109,9 @@ def check(
         node_count=nodes,
         model_config=model_config,
         vllm_version=vllm_version,
+        workload=workload,
+        classes=classes or None,
+        replicas=replicas,
     )
     if output_format is DataFormat.TABLE:
         from vllm_advisor.report.findings import print_findings

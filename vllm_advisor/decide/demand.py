@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from vllm_advisor.decide.tree import Strategy
+from vllm_advisor.sizing.load import requests_at_once
 from vllm_advisor.types.source import Assumption
 from vllm_advisor.types.workload import RequestClass, Workload
 
-# Time a request is expected to take where the workload states no target (milliseconds).
-_ASSUMED_TTFT_MS = 2_000
-_ASSUMED_ITL_MS = 40
 _ASSUMED_QUESTION_TOKENS = 500
 
 
@@ -55,7 +52,7 @@ def class_demand(
     elif strategy is Strategy.BOUNDED_HISTORY:
         limit = workload.constraints.short_context_tokens - request.output_tokens.max
         prompt_p95, prompt_max = min(prompt_p95, limit), min(prompt_max, limit)
-    concurrency, formula, time_notes = _concurrency(request)
+    concurrency, formula, time_notes = requests_at_once(request)
     return (
         Demand(
             request=request,
@@ -70,31 +67,3 @@ def class_demand(
         ),
         (*notes, *time_notes),
     )
-
-
-def _concurrency(request: RequestClass) -> tuple[int, str, tuple[Assumption, ...]]:
-    """Requests in the system at once: given, or Little's law over the time targets."""
-    if request.concurrent_requests is not None:
-        return request.concurrent_requests, "as stated in the workload", ()
-    rate = request.requests_per_second or 0.0
-    slo = request.slo
-    notes: tuple[Assumption, ...] = ()
-    if slo.e2e_ms is not None:
-        seconds = slo.e2e_ms / 1000
-        basis = "the end-to-end target"
-    else:
-        ttft = slo.ttft_ms if slo.ttft_ms is not None else _ASSUMED_TTFT_MS
-        itl = slo.itl_ms if slo.itl_ms is not None else _ASSUMED_ITL_MS
-        seconds = (ttft + itl * request.output_tokens.p50) / 1000
-        basis = "TTFT + ITL x median output"
-        if slo.ttft_ms is None or slo.itl_ms is None:
-            notes = (
-                Assumption(
-                    id=f"{request.name}.time-in-system",
-                    text=f"class {request.name}: a request is taken to stay {seconds:.1f} s "
-                    f"(TTFT {ttft:g} ms, {itl:g} ms per output token; what the workload does not "
-                    "state is assumed)",
-                ),
-            )
-    text = f"ceil({rate:g} requests/s x {seconds:.2f} s), Little's law over {basis}"
-    return max(1, math.ceil(rate * seconds)), text, notes

@@ -30,8 +30,8 @@ from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capa
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout, size_instance
 from vllm_advisor.sizing.kv_cache import WINDOWED
+from vllm_advisor.sizing.load import Load, blocks_needed
 from vllm_advisor.sizing.overrides import with_tables
-from vllm_advisor.sizing.prefix_cache import shared_prefix_blocks
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.units import ceil_div, format_bytes, format_tokens
@@ -219,17 +219,12 @@ class Search:
         return last
 
     def _needed_blocks(self, layout: CacheLayout, engines: int) -> int:
-        """Blocks one engine needs: its share of each class, shared prefixes held once.
-
-        vLLM sends a request to the engine with the fewest waiting and running ones
-        (vllm/v1/engine/core_client.py#DPLBAsyncMPClient.get_core_engine_for_request).
-        """
-        needed = 1  # the null block
-        for demand in self.demands:
-            each = layout.request_blocks(demand.typical_tokens)
-            once = shared_prefix_blocks(layout, demand.shared_prefix_tokens)
-            needed += once + ceil_div(demand.concurrency, engines) * (each - once)
-        return needed
+        """Blocks one engine needs for its share of every demand."""
+        loads = (
+            Load(tokens=d.typical_tokens, at_once=d.concurrency, shared=d.shared_prefix_tokens)
+            for d in self.demands
+        )
+        return blocks_needed(layout, loads, engines)
 
     def _verdict(
         self, figures: InstanceFigures, layout: CacheLayout, needed: int, engines: int

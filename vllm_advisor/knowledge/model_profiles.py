@@ -53,6 +53,7 @@ class _Variant:
 class _Serving:
     min_vllm_version: str | None = None
     base_args: dict[str, Any] = field(default_factory=dict)
+    hardware_args: dict[str, dict[str, Any]] = field(default_factory=dict)
     features: dict[str, dict[str, Any]] = field(default_factory=dict)
     variants: tuple[_Variant, ...] = ()
     source: str
@@ -173,6 +174,7 @@ def _serving_facts(file: _ModelFile) -> ServingFacts:
     return ServingFacts(
         min_vllm_version=serving.min_vllm_version if serving else None,
         base_args=serving.base_args if serving else {},
+        hardware_args=serving.hardware_args if serving else {},
         features=serving.features if serving else {},
         variants=tuple(
             ServingVariant(name=v.name, model_id=v.model_id, precision=v.precision)

@@ -229,3 +229,15 @@ class WorkloadKeys(Keys):
     environment: EnvironmentKeys | None = Field(
         None, description="Where it is deployed: names, registry, storage. Never changes the plan."
     )
+
+
+class TrafficKeys(Keys):
+    """The part of a workload that says what requests there are: enough for `check`."""
+
+    model_config = ConfigDict(title="vllm-advisor traffic")
+
+    classes: list[RequestClassKeys] = Field(
+        min_length=1, max_length=100, description="The kinds of request."
+    )
+    rag: RagKeys | None = Field(None, description="Retrieval on the application's side.")
+    constraints: ConstraintsKeys | None = Field(None, description="What the plan may not do.")

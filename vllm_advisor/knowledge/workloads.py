@@ -15,8 +15,13 @@ from vllm_advisor.knowledge.workload_hardware import (
     GpuHardware,
     LabelledHardware,
 )
-from vllm_advisor.knowledge.workload_limits import ConstraintsKeys, PricesKeys, RoutingKeys
-from vllm_advisor.knowledge.workload_problems import read_workload_keys
+from vllm_advisor.knowledge.workload_limits import (
+    ConstraintsKeys,
+    PricesKeys,
+    RagKeys,
+    RoutingKeys,
+)
+from vllm_advisor.knowledge.workload_problems import read_keys, read_workload_keys
 from vllm_advisor.knowledge.yaml_marks import MAX_CHARACTERS, MarkedYaml, load_marked
 from vllm_advisor.types import workload as types
 from vllm_advisor.types.accelerator import Accelerator, Node, Price
@@ -47,6 +52,27 @@ def load_workload(text: str | Path, *, file: str) -> types.Workload:
     """
     marked = load_marked(_text_of(text) if isinstance(text, Path) else text, file)
     return _workload(read_workload_keys(marked), marked)
+
+
+def load_traffic(text: str | Path, *, file: str) -> types.Workload:
+    """Read a workload, or only its ``classes``: then ``model`` is empty, and the hardware local.
+
+    Args and errors are those of :func:`load_workload`.
+    """
+    marked = load_marked(_text_of(text) if isinstance(text, Path) else text, file)
+    if "model" in marked.data or "hardware" in marked.data:
+        return _workload(read_workload_keys(marked), marked)
+    given = read_keys(marked, keys.TrafficKeys)
+    limits = given.constraints or ConstraintsKeys()
+    return types.Workload(
+        name=_name_of(file),
+        model="",
+        hardware=types.Hardware(kind="local"),
+        vllm_version=None,
+        classes=_classes(given.classes, limits, marked),
+        rag=_rag(given.rag),
+        constraints=_constraints(limits),
+    )
 
 
 def workload_json_schema() -> dict[str, Any]:
@@ -89,20 +115,30 @@ def _workload(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Workload:
         model=given.model,
         hardware=_hardware(given, marked),
         vllm_version=given.vllm_version,
-        classes=tuple(
-            _request_class(item, limits, _line(marked, "classes", index))
-            for index, item in enumerate(given.classes)
-        ),
+        classes=_classes(given.classes, limits, marked),
         features=tuple(dict.fromkeys(given.uses)),
         lora=types.Lora(**given.lora.model_dump()) if given.lora else None,
         images_per_prompt=given.images_per_prompt,
-        rag=types.Rag(**given.rag.model_dump()) if given.rag else types.Rag(),
+        rag=_rag(given.rag),
         constraints=_constraints(limits),
         prices=types.Prices(**(given.prices or PricesKeys()).model_dump()),
         routing=types.RoutingWishes(**(given.routing or RoutingKeys()).model_dump()),
         environment=environment_keys(given.environment),
         origins={".".join(map(str, path)): _line(marked, *path) for path in marked.marks if path},
     )
+
+
+def _classes(
+    given: list[keys.RequestClassKeys], limits: ConstraintsKeys, marked: MarkedYaml
+) -> tuple[types.RequestClass, ...]:
+    return tuple(
+        _request_class(item, limits, _line(marked, "classes", index))
+        for index, item in enumerate(given)
+    )
+
+
+def _rag(given: RagKeys | None) -> types.Rag:
+    return types.Rag(**given.model_dump()) if given else types.Rag()
 
 
 def _line(marked: MarkedYaml, *path: str | int) -> str:

@@ -12,12 +12,12 @@ its default.
 
 ## Bad
 ```bash
-vllm serve Qwen/Qwen3-8B --enable-prefix-caching False
+vllm serve Qwen/Qwen3-8B --async-scheduling False
 ```
 
 ## Good
 ```bash
-vllm serve Qwen/Qwen3-8B --no-enable-prefix-caching
+vllm serve Qwen/Qwen3-8B --no-async-scheduling
 ```
 
 ## Fix

@@ -17,7 +17,8 @@ vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 2048 --kv-cache-dtyp
 ## Good
 ```bash
 # gpu: l4 x 1
-vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 2048 --kv-cache-dtype fp8
+vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --max-num-seqs 64 \
+  --kv-cache-dtype fp8
 ```
 
 ## Fix

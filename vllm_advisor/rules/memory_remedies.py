@@ -1,4 +1,4 @@
-"""What would make an instance start: no rule, but what the KV rules advise."""
+"""What would make an instance start, or hold more: no rule, but what the rules advise."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ from vllm_advisor.types.engine import AttentionChoice
 
 def memory_remedies(subject: Subject) -> tuple[str, ...]:
     """Flags with values under which vLLM starts, the cheapest first."""
+    case = instance_case(subject)
+    return tuple(r.flags for r in remedies(case)) if case is not None else ()
+
+
+def instance_case(subject: Subject) -> Case | None:
+    """The instance as sizing tries changes on it; ``None`` where a fact is missing."""
     model, node = subject.model, subject.node
     if subject.settings is None or subject.figures is None or model is None or node is None:
-        return ()
+        return None
     version = subject.engine.version_used or subject.engine.version
     fp8: AttentionChoice | None = None
     try:
         fp8 = attention_choice(model, node.accelerator.capability, node.accelerator.name, "fp8")
     except AdvisorError:
         fp8 = None
-    case = Case(
+    return Case(
         model=model,
         settings=subject.settings,
         figures=subject.figures,
@@ -33,4 +39,3 @@ def memory_remedies(subject: Subject) -> tuple[str, ...]:
         gpus=node.total_gpus,
         memory_used=node.memory_used,
     )
-    return tuple(r.flags for r in remedies(case))

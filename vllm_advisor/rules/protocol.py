@@ -20,8 +20,12 @@ from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
+from vllm_advisor.types.workload import RequestClass
 
-Need = Literal["model", "accelerator", "settings", "figures"]
+Need = Literal["model", "accelerator", "settings", "figures", "workload"]
+
+# Needs that are not fields of their own name.
+_FIELDS = {"accelerator": "node", "workload": "classes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +34,9 @@ class Subject:
 
     What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
     defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
-    raised instead. ``missing`` says why a fact is not there, by its name in :data:`Need`.
-    ``instance`` is the server as its source has it (container, pod, volumes, probes), ``deployed``
-    the whole source around it.
+    raised instead. ``classes`` are the requests that reach this one server. ``missing`` says why a
+    fact is not there, by its name in :data:`Need`. ``instance`` is the server as its source has it
+    (container, pod, volumes, probes), ``deployed`` the whole source around it.
     """
 
     command: ParsedCommand
@@ -42,6 +46,7 @@ class Subject:
     settings: InstanceSettings | None = None
     figures: InstanceFigures | None = None
     sizing_error: AdvisorError | None = None
+    classes: tuple[RequestClass, ...] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     instance: ServedInstance | None = None
     deployed: Deployed | None = None
@@ -66,9 +71,7 @@ class Subject:
 
     def why_missing(self, need: Need) -> str | None:
         """Why a fact is not known, or ``None`` when it is."""
-        node = "accelerator"
-        fact = self.node if need == node else getattr(self, need)
-        if fact is not None:
+        if getattr(self, _FIELDS.get(need, need)) is not None:
             return None
         if need in self.missing:
             return self.missing[need]
@@ -76,8 +79,10 @@ class Subject:
             if any(u.dest == "model" for u in self.command.unresolved):
                 return f"the model is {self.command.model}, which only the shell knows"
             return f"the facts of {self.command.model or 'the model'} are not known"
-        if need == node:
+        if need == "accelerator":
             return "the GPU is not known"
+        if need == "workload":
+            return "the traffic is not known; give --workload"
         if self.sizing_error is not None:
             return self.sizing_error.what
         cause = self.why_missing("model") or self.why_missing("accelerator")

@@ -113,7 +113,7 @@ def prefill_flops(model: ModelFacts, tokens: int) -> PrefillFlops:
         _pairs(spec, tokens) * model.num_attention_heads * 2 * _head_content(model, spec)
         for spec in _specs(model)
     )
-    per_token = sum(_active(model, c) for c in model.weights.components if c.kind in _MATRICES)
+    per_token = active_parameters(model)
     # A tied head has no component of its own: it is the embedding.
     head = _params(model, WeightKind.LM_HEAD) or _params(model, WeightKind.EMBEDDING)
     return PrefillFlops(
@@ -134,6 +134,15 @@ def prefill_flops(model: ModelFacts, tokens: int) -> PrefillFlops:
             source=_MATMUL,
         ),
     )
+
+
+def active_parameters(model: ModelFacts) -> int:
+    """Parameters of the layers' matrices that one token passes: of experts, those it is sent to.
+
+    Raises:
+        NotModelledError: experts without their counts.
+    """
+    return sum(_active(model, c) for c in model.weights.components if c.kind in _MATRICES)
 
 
 def kv_read_bytes(model: ModelFacts, context_tokens: int, *, element_bytes: int) -> int:

@@ -1,3 +1,3 @@
 # The default number of sequences is capped by the tokens.
 # gpu: h100-sxm x 1
-vllm serve Qwen/Qwen3-8B --max-num-batched-tokens 64
+vllm serve Qwen/Qwen3-8B --max-num-batched-tokens 64  # expect: PRF011

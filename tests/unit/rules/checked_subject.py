@@ -4,6 +4,9 @@ A source may say on a comment line of its own, before the command:
 
     # gpu: h100-sxm x 8 x 2          two nodes of eight
     # vllm: 0.32.0
+    # class: {name: chat, prompt_tokens: 900, output_tokens: 100, concurrent_requests: 40}
+
+    (a class goes on in comment lines that are indented).
 
 The model is the config in tests/data/configs named after the command's model, without its
 organisation and in lower case; a model without such a file is not known. ``# expect: KV001`` at the
@@ -12,9 +15,9 @@ end of a line says which rules report that line.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from vllm_advisor.api.settings import resolve_settings
@@ -23,6 +26,7 @@ from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
+from vllm_advisor.knowledge.workloads import load_traffic
 from vllm_advisor.parse.images import Image
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.sources import read_source
@@ -44,6 +48,7 @@ from vllm_advisor.types.source import Source, SourceKind
 TESTS = Path(__file__).parents[2]
 _CONFIGS = TESTS / "data" / "configs"
 _HEADER = re.compile(r"^# (gpu|vllm): *(.+)$", re.MULTILINE)
+_CLASS = re.compile(r"^# class: *(.+(?:\n#  .+)*)$", re.MULTILINE)
 _EXPECT = re.compile(r"# expect: *([A-Z0-9, ]+)$")
 
 
@@ -60,12 +65,15 @@ def source_of(text: str, file: str) -> SourceSubject:
     def engine_of(image: Image | None) -> EngineFacts:
         return load_engine(header.get("vllm") or (image.version if image else "") or None)
 
+    lines = [" ".join(re.split(r"\n#\s+", found)) for found in _CLASS.findall(text)]
+    listed = "classes:\n" + "\n".join(f"  - {c}" for c in lines)
+    classes = load_traffic(listed, file=file).classes if lines else None
     deployed = read_source(text, file, engine_of)
     found = []
     for instance in deployed.instances:
         image = instance.container.image if instance.container else None
         subject = subject_of(instance.command, engine_of(image), node)
-        found.append(dataclasses.replace(subject, instance=instance, deployed=deployed))
+        found.append(replace(subject, instance=instance, deployed=deployed, classes=classes))
     return SourceSubject(deployed=deployed, subjects=tuple(found))
 
 

@@ -1,0 +1,1 @@
+vllm serve some/unknown-model --max-model-len "$LENGTH"

@@ -1,0 +1,4 @@
+# gpu: h100-sxm x 1
+# class: {name: tags, prompt_tokens: 900, output_tokens: 20, concurrent_requests: 8, objective: throughput}
+# class: {name: reports, prompt_tokens: 60000, output_tokens: 500, concurrent_requests: 2}
+vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536

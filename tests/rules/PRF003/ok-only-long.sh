@@ -1,0 +1,3 @@
+# gpu: h100-sxm x 1
+# class: {name: reports, prompt_tokens: 60000, output_tokens: 500, concurrent_requests: 2}
+vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 65536

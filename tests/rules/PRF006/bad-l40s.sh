@@ -1,0 +1,2 @@
+# gpu: l40s x 1
+vllm serve meta-llama/Llama-3.1-8B-Instruct --gpu-memory-utilization 0.98  # expect: PRF006

@@ -1,0 +1,1 @@
+vllm serve some/unknown-model --no-enable-prefix-caching

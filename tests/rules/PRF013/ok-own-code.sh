@@ -1,0 +1,1 @@
+vllm serve some/unknown-model --trust-remote-code --enforce-eager

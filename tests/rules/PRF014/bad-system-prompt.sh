@@ -1,0 +1,3 @@
+# gpu: h100-sxm x 4
+# class: {name: chat, prompt_tokens: 2000, output_tokens: 200, concurrent_requests: 8, shared_prefix_tokens: 300}
+vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct --tensor-parallel-size 4 --max-model-len 32768 --max-num-seqs 64  # expect: PRF014

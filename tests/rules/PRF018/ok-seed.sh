@@ -1,0 +1,3 @@
+export PYTHONHASHSEED=0
+vllm serve some/unknown-model --tensor-parallel-size 2 \
+  --kv-transfer-config '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'

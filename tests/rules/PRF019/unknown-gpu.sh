@@ -1,0 +1,1 @@
+vllm serve some/unknown-model --gpu-memory-utilization 0.95

@@ -1,0 +1,1 @@
+vllm serve some/unknown-model --speculative-config '{"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4}'
