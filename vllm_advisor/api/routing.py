@@ -18,7 +18,8 @@ from vllm_advisor.routing.request import needs_of
 from vllm_advisor.routing.router import Router
 from vllm_advisor.routing.traffic import route_traffic
 from vllm_advisor.routing.what_if import check_thresholds, what_if
-from vllm_advisor.types.routing import RoutingPolicy, TokenPrices
+from vllm_advisor.types.routing import RoutingPolicy
+from vllm_advisor.types.routing_costs import TokenPrices
 from vllm_advisor.types.workload import Needs
 
 

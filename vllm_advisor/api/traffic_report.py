@@ -10,7 +10,7 @@ from vllm_advisor.routing.landing import Way
 from vllm_advisor.routing.prefix_reuse import PrefixReuse, Reuse
 from vllm_advisor.routing.traffic import Tally, Traffic
 from vllm_advisor.routing.what_if import WhatIf
-from vllm_advisor.types.routing import TokenPrices
+from vllm_advisor.types.routing_costs import TokenPrices
 from vllm_advisor.units import round_up
 
 _PERCENTS = (50, 90, 95, 99)

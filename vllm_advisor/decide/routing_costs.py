@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.reasons import formula, user
 from vllm_advisor.decide.tree import Strategy
-from vllm_advisor.types.routing import ClassCost, RouteCost, TokenPrices
+from vllm_advisor.types.routing_costs import ClassCost, RouteCost, TokenPrices
 from vllm_advisor.types.sizing import Figure
 from vllm_advisor.types.workload import Workload
 from vllm_advisor.units import format_tokens

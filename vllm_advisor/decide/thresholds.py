@@ -84,7 +84,7 @@ def threshold(slot: Slot, *, others_take_more: bool) -> Threshold:
 
 _REASONS = {
     Bound.LENGTH: "the longest answer of its classes has to fit beside the prompt within "
-    "max_model_len",
+    "max_model_len, at whose end vLLM cuts an answer off without an error",
     Bound.CAPACITY: "with a longer prompt each, the planned requests at once would not fit into "
     "its KV cache together",
     Bound.SLO: "no GPU of this type reads a longer prompt within the target for the first token, "

@@ -61,9 +61,7 @@ def ladders(policy: RoutingPolicy) -> tuple[Ladder, ...]:
     unnamed = _steps(policy, [policy.route(name) for name in policy.by_length])
     named: dict[tuple[Step, ...], list[str]] = {unnamed: []}
     for route in policy.routes:
-        named.setdefault(_steps(policy, _chain(policy, route, "on_overflow")), []).append(
-            route.name
-        )
+        named.setdefault(_steps(policy, policy.overflow_chain(route)), []).append(route.name)
     return tuple(Ladder(routes=tuple(routes), steps=steps) for steps, routes in named.items())
 
 
@@ -110,16 +108,5 @@ def _instances(policy: RoutingPolicy, chain: list[PolicyRoute], size: int) -> tu
     """Who takes a body of so many bytes, and who stands in."""
     taker = next((route for route in chain if route.max_prompt_bytes >= size), chain[-1])
     enough = min(size, taker.max_prompt_bytes)
-    able = [r for r in _chain(policy, taker, "on_outage") if r.max_prompt_bytes >= enough]
+    able = [r for r in policy.outage_chain(taker) if r.max_prompt_bytes >= enough]
     return tuple(dict.fromkeys(route.instance for route in able))
-
-
-def _chain(policy: RoutingPolicy, start: PolicyRoute, link: str) -> list[PolicyRoute]:
-    """A route, the one its link names, and so on; no route twice."""
-    found = [start]
-    while (name := getattr(found[-1], link)) is not None:
-        route = policy.route(name)
-        if route in found:
-            break
-        found.append(route)
-    return found

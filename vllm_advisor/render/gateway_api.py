@@ -66,7 +66,7 @@ def _view(plan: Plan, policy: RoutingPolicy) -> dict[str, Any]:
     rules.append(
         {
             "because": f"No route is named: {first.instance}, whatever the length. vLLM refuses "
-            f"prompts above {first.max_model_len:,} tokens with their answer, and says so.",
+            f"prompts above {first.max_model_len:,} tokens, and cuts answers off there.",
             "headers": [],
             "service": services[first.instance],
             "instance": first.instance,

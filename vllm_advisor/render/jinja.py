@@ -21,9 +21,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
-from vllm_advisor.render.visible import visible
 from vllm_advisor.resources import templates
 from vllm_advisor.units import format_bytes, format_tokens
+from vllm_advisor.visible import visible
 
 COMMENT_WIDTH = 88
 _PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/-]+")

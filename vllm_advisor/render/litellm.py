@@ -35,9 +35,11 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
     policy = policy_of(plan)
     servers = backends(plan, engine)
     _check_names(plan, policy)
-    groups = [_group(plan, policy, servers, policy.model, policy.by_length)]
+    chain = [policy.route(name) for name in policy.by_length]
+    groups = [_group(plan, policy, servers, policy.model, chain)]
     groups += [
-        _group(plan, policy, servers, route.name, _chain(policy, route)) for route in policy.routes
+        _group(plan, policy, servers, route.name, policy.overflow_chain(route))
+        for route in policy.routes
     ]
     names = {group["name"] for group in groups}
     longer = [group for group in groups if len(group["routes"]) > 1]
@@ -60,8 +62,6 @@ def render(plan: Plan, engine: EngineFacts) -> tuple[Artifact, ...]:
         "port_text": str(plan.environment.router_port),
         "host": plan.environment.router_host,
         "policy": policy,
-        "first": policy.route(policy.by_length[0]),
-        "last": policy.route(policy.by_length[-1]),
         "groups": groups,
         "settings": settings,
         "api_key": plan.environment.api_key_secret is not None,
@@ -82,12 +82,11 @@ def _group(
     policy: RoutingPolicy,
     servers: dict[str, tuple[Backend, ...]],
     name: str,
-    routes: tuple[str, ...],
+    chain: list[PolicyRoute],
 ) -> dict[str, Any]:
     """The deployments behind one public name, in the order in which their routes are asked."""
     by_length = name == policy.model
     key = "os.environ/VLLM_API_KEY" if plan.environment.api_key_secret is not None else "none"
-    chain = [policy.route(each) for each in routes]
     deployments = []
     for order, route in enumerate(chain, 1):
         served = policy.model if by_length else _served(plan, route)
@@ -120,18 +119,8 @@ def _tags(policy: RoutingPolicy, route: PolicyRoute) -> list[str]:
     return [
         each.name
         for each in policy.routes
-        if route.instance in {policy.route(name).instance for name in _chain(policy, each)}
+        if route.instance in {longer.instance for longer in policy.overflow_chain(each)}
     ]
-
-
-def _chain(policy: RoutingPolicy, route: PolicyRoute) -> tuple[str, ...]:
-    """The route, then those that take what is too long for it."""
-    found = [route.name]
-    longer = route.on_overflow
-    while longer is not None and longer not in found:
-        found.append(longer)
-        longer = policy.route(longer).on_overflow
-    return tuple(found)
 
 
 def _served(plan: Plan, route: PolicyRoute) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vllm_advisor.render.visible import visible
+from vllm_advisor.visible import visible
 
 _ACTIVE = re.compile(r"[\\`*\[\]<>|&~$]")
 _EDGE_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # inside a word it is literal

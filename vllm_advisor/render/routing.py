@@ -104,6 +104,10 @@ def _order(policy: RoutingPolicy) -> list[str]:
     if pinned:
         lines.append(f"Classes that always go where the plan puts them: {', '.join(pinned)}.")
     lines.append(f"A request that names a route in the header {policy.header} starts at that one.")
+    lines.append(
+        "What is reserved for the answer is the longest of the route's classes: vLLM does not "
+        "refuse a longer max_tokens, it cuts the answer off at the end of max_model_len."
+    )
     return lines
 
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from vllm_advisor.visible import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -19,14 +21,6 @@ if TYPE_CHECKING:
 WIDTH = 100
 Part = str | tuple[str, str]  # text, or text and its style
 Cell = str | tuple[Part, ...]  # one line, or a line for each part
-
-
-def visible(text: str) -> str:
-    r"""One printable line: whitespace becomes a space, other invisible characters ``\xNN``."""
-    return "".join(
-        " " if c.isspace() else c if c.isprintable() else c.encode("unicode_escape").decode("ascii")
-        for c in text
-    )
 
 
 class Page:

@@ -157,7 +157,7 @@ def _rules(policy: object) -> ConversationPolicy:
         what = "this policy has no rules for conversations: nothing in the plan may be shortened"
     else:
         what = f"{type(policy).__name__} is no policy"
-    fix = "plan a class with needs: recent_only, or give a ConversationPolicy"
+    fix = "give a ConversationPolicy"
     raise InputError(what, where="policy", fix=fix)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from vllm_advisor.errors import InputError
@@ -85,11 +85,17 @@ class Router:
         if route is not None:
             asked = self._route(route)
             if asked.retrieved and self.policy.retrieval and not request.fits(asked):
-                return self._retrieve(request) or self._whole(request, self._chain(asked))
-            return self._whole(request, self._chain(asked), why=f"asked for by name ({route})")
+                return self._retrieve(request) or self._whole(
+                    request, self.policy.overflow_chain(asked)
+                )
+            return self._whole(
+                request, self.policy.overflow_chain(asked), why=f"asked for by name ({route})"
+            )
         if rules is not None and rules.pinned:
             why = f"class {rules.name} goes to {rules.route}: {rules.strategy}"
-            return self._whole(request, self._chain(self._route(rules.route)), why=why)
+            return self._whole(
+                request, self.policy.overflow_chain(self._route(rules.route)), why=why
+            )
         return self._in_order(request)
 
     def _in_order(self, request: Request) -> RoutingDecision:
@@ -188,7 +194,7 @@ class Router:
         """To the route, or to what stands in while it is down."""
         length = request.tokens if tokens is None else tokens
         least = 0 if action is Action.BOUND_HISTORY else length
-        others = [r for r in self._stand_ins(route) if request.fits(r, least)]
+        others = [r for r in self.policy.outage_chain(route)[1:] if request.fits(r, least)]
         open_ = [r for r in (route, *others) if not request.is_down(r)]
         if not open_:
             who = ", ".join(dict.fromkeys(r.instance for r in (route, *others)))
@@ -239,21 +245,6 @@ class Router:
                 fix=f"give a list or a set of: {', '.join(sorted(known))}",
             )
         return frozenset(names)
-
-    def _chain(self, start: PolicyRoute) -> list[PolicyRoute]:
-        return [start, *self._follow(start, "on_overflow")]
-
-    def _stand_ins(self, start: PolicyRoute) -> Iterator[PolicyRoute]:
-        return self._follow(start, "on_outage")
-
-    def _follow(self, start: PolicyRoute, link: str) -> Iterator[PolicyRoute]:
-        seen = {start.name}
-        name = getattr(start, link)
-        while name is not None and name not in seen:
-            seen.add(name)
-            route = self._route(name)
-            yield route
-            name = getattr(route, link)
 
     def _route(self, name: str) -> PolicyRoute:
         try:

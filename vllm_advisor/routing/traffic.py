@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from vllm_advisor.routing.landing import Asked, Landing, Landings, Way
 from vllm_advisor.routing.prefix_reuse import PrefixReuse
-from vllm_advisor.types.routing import RoutingPolicy, TokenPrices
+from vllm_advisor.types.routing import RoutingPolicy
+from vllm_advisor.types.routing_costs import TokenPrices
 from vllm_advisor.types.trace import TracedRequest
 from vllm_advisor.types.workload import Needs
 

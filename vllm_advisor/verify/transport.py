@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.units import format_bytes
+from vllm_advisor.visible import visible
 
 MAX_BODY_BYTES = 50_000_000  # /tokenize lists every token: 8 MB for a million
 _CHUNK_BYTES = 4096
@@ -32,8 +33,7 @@ class Reply:
 
 def printable(text: str) -> str:
     """Text of a server as one line that a terminal shows as it is."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return visible(" ".join(text.split()))
 
 
 def request(

@@ -16,7 +16,7 @@ from vllm_advisor.render.jinja import (
     to_yaml,
 )
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
-from vllm_advisor.render.visible import visible
+from vllm_advisor.visible import visible
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
     "|`*_[]<>&~$\\-+#=1.) \n\t\x1b:'\"{}ab"

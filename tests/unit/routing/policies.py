@@ -10,8 +10,8 @@ from vllm_advisor.types.routing import (
     PolicyRoute,
     Retrieval,
     RoutingPolicy,
-    TokenPrices,
 )
+from vllm_advisor.types.routing_costs import TokenPrices
 from vllm_advisor.types.workload import Needs
 
 # 7,168 - 1,000 = 6,168 tokens for a prompt; 6,168 x 4 bytes x (1 - 0.25) = 18,504 bytes.

@@ -19,7 +19,7 @@ from vllm_advisor.routing import Action, Router
 from vllm_advisor.routing.landing import Asked, Landings, Way
 from vllm_advisor.routing.traffic import Tally, Traffic, route_traffic
 from vllm_advisor.routing.what_if import what_if, with_threshold
-from vllm_advisor.types.routing import TokenPrices
+from vllm_advisor.types.routing_costs import TokenPrices
 from vllm_advisor.types.trace import TracedRequest
 from vllm_advisor.types.workload import Needs
 
