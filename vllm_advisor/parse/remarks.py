@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vllm_advisor.types.decision import Location
+from vllm_advisor.types.edit import Edit
 
 
 class Problem(NamedTuple):
@@ -15,7 +16,7 @@ class Problem(NamedTuple):
     ``json-double-braces``, ``json-embedded-quotes``, ``json-invalid``, ``json-unknown-key``,
     ``json-unquoted``, ``line-continuation-missing``, ``list-as-comma-string``, ``missing-model``,
     ``missing-value``, ``positional-model-with-api-server``, ``wrong-entrypoint``. ``dest`` is the
-    flag's, where it is about one.
+    flag's, where it is about one. ``edits`` make what ``fix`` says, where its meaning is certain.
     """
 
     message: str
@@ -23,6 +24,7 @@ class Problem(NamedTuple):
     code: str = ""
     fix: str = ""
     dest: str | None = None
+    edits: tuple[Edit, ...] = ()
 
 
 class UnknownFlag(NamedTuple):
