@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vllm_advisor.api.check_report import CheckReport
 from vllm_advisor.api.models import find_model
+from vllm_advisor.api.reviewing import COMMAND_LINE, review, source_texts
+from vllm_advisor.api.rule_choice import CheckOptions
 from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.errors import AdvisorError, InputError, UnknownFactError
@@ -21,61 +23,16 @@ from vllm_advisor.parse.serve_command import (
 )
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.rules.protocol import Subject
-from vllm_advisor.rules.registry import all_rules, run_rules
+from vllm_advisor.rules.registry import run_rules
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Interconnect, Node
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.finding import Finding, NotChecked, Severity
+from vllm_advisor.types.finding import Finding, NotChecked
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
-
-_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReport:
-    """Findings, what could not be checked, and the figures of each instance found."""
-
-    vllm_version: str
-    findings: tuple[Finding, ...]
-    not_checked: tuple[NotChecked, ...]
-    figures: dict[str, dict[str, Any]]
-
-    def fails(self, fail_on: str) -> bool:
-        """Whether a finding is at or above ``fail_on`` (``never`` never fails)."""
-        if fail_on == "never":
-            return False
-        limit = _ORDER.index(Severity(fail_on))
-        return any(_ORDER.index(f.severity) <= limit for f in self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; keys are only ever added (see ``schema_version``)."""
-        return {
-            "schema_version": "1",
-            "vllm_version": self.vllm_version,
-            "findings": [
-                {
-                    "rule": f.rule,
-                    "name": f.name,
-                    "severity": f.severity.value,
-                    "confidence": f.confidence.value,
-                    "message": f.message,
-                    "location": {
-                        "file": f.location.file,
-                        "line": f.location.line,
-                        "column": f.location.column,
-                    },
-                    "evidence": dict(f.evidence),
-                    "fix": f.fix,
-                }
-                for f in self.findings
-            ],
-            "not_checked": [{"rule": n.rule, "reason": n.reason} for n in self.not_checked],
-            "figures": self.figures,
-        }
 
 
 def check(
@@ -87,6 +44,7 @@ def check(
     node_count: int = 1,
     model_config: str | None = None,
     vllm_version: str | None = None,
+    options: CheckOptions | None = None,
 ) -> CheckReport:
     """Check ``vllm serve`` commands.
 
@@ -98,6 +56,8 @@ def check(
         node_count: equal nodes that one instance may span.
         model_config: folder or config.json of the model, when its name is not known.
         vllm_version: default is the newest whose facts are known.
+        options: which rules run (see :func:`~vllm_advisor.api.rule_choice.check_options`); all
+            unless given.
 
     Raises:
         InputError: the script cannot be read or has no vllm command.
@@ -105,41 +65,28 @@ def check(
     """
     engine = load_engine(vllm_version)
     node = _node(gpu, gpu_count, node_count) if gpu else None
+    options = options or CheckOptions()
     findings: list[Finding] = []
     skipped: list[NotChecked] = []
     figures: dict[str, dict[str, Any]] = {}
     for command in _commands(source, text, engine):
         subject = _subject(command, engine, node, model_config)
-        found, not_checked = run_rules(subject)
+        found, not_checked = run_rules(subject, options.rules_for(command.location.file))
         findings += found
         skipped += [n for n in not_checked if n not in skipped]
         if subject.figures is not None and subject.settings is not None:
             key = f"{command.location.file}:{command.location.line}"
             figures[key] = figures_dict(subject.figures, subject.settings.max_model_len)
-    findings.sort(key=lambda f: (_ORDER.index(f.severity), str(f.location), f.rule))
+    texts = source_texts(source, text)
+    reviewed = review(findings, texts, options, {n.rule for n in skipped})
     return CheckReport(
         vllm_version=engine.version,
-        findings=tuple(findings),
+        findings=reviewed.findings,
+        suppressed=reviewed.suppressed,
         not_checked=tuple(skipped),
+        rules=tuple(sorted(options.rules)),
         figures=figures,
-    )
-
-
-def rules_text(name: str | None = None) -> str:
-    """The table of rules, or the page of one.
-
-    Raises:
-        InputError: there is no rule of that id or name.
-    """
-    if name is None:
-        width = max(len(r.name) for r in all_rules())
-        rows = [f"{r.id}  {r.name:<{width}}  {r.severity:<7}  {r.summary}" for r in all_rules()]
-        return "\n".join(rows) + "\n"
-    for rule in all_rules():
-        if name.upper() == rule.id or name == rule.name:
-            return f"{rule.id} {rule.name} ({rule.severity})\n\n{rule.page}\n"
-    raise InputError(
-        f"there is no rule {name!r}", where=name, fix="`vllm-advisor rules` lists them"
+        texts=texts,
     )
 
 
@@ -147,7 +94,7 @@ def _commands(
     source: str | Path | list[str], text: str | None, engine: EngineFacts
 ) -> list[ParsedCommand]:
     if isinstance(source, list):
-        where = "command line"
+        where = COMMAND_LINE
         column, tokens = 1, []
         for word in source:
             tokens.append(Token(word, Location(file=where, line=1, column=column)))
@@ -156,7 +103,7 @@ def _commands(
     name = str(source)
     if text is None:
         try:
-            text = Path(name).read_text(encoding="utf-8")
+            text = Path(name).read_bytes().decode("utf-8")  # line ends stay
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"cannot read: {getattr(error, 'strerror', None) or error}",

@@ -8,17 +8,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.parse.serve_command import ParsedCommand
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Location
+from vllm_advisor.types.edit import Edit
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
+from vllm_advisor.types.suppression import Suppression
 
 Need = Literal["model", "accelerator", "settings", "figures"]
 
@@ -101,20 +103,36 @@ class Fault:
     """What a rule found; the rule's id, name, severity and confidence are added to it.
 
     ``fix`` names the flag to change, and the number where there is one. ``evidence`` holds the
-    figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``.
+    figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``. ``edits``
+    make the fix, all of them together, where a machine can.
     """
 
     message: str
     location: Location
     fix: str
     evidence: tuple[tuple[str, str | int | float], ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.fix:
             raise ValueError(f"a fault without a fix: {self.message}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressionUse:
+    """One suppression, and what came of it.
+
+    ``idle`` are those of its names that kept no finding back, although their rules ran; ``unknown``
+    those that name no rule a comment can suppress, each with the nearest names there are.
+    """
+
+    suppression: Suppression
+    idle: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
 Check = Callable[[Subject], Iterator[Fault]]
+SuppressionCheck = Callable[[SuppressionUse], Iterator[Fault]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +140,7 @@ class Rule:
     """One rule of ``check``. Its page is the docstring of the module it stands in.
 
     ``needs`` are facts without which it cannot run; ``flags`` the dests whose values it reads.
+    ``check`` takes a :class:`Subject`, or a :class:`SuppressionUse` where ``of_suppressions``.
     """
 
     id: str
@@ -129,7 +148,13 @@ class Rule:
     severity: Severity
     needs: tuple[Need, ...]
     flags: tuple[str, ...]
-    check: Check
+    check: Callable[[Any], Iterator[Fault]]
+    of_suppressions: bool = False
+
+    @property
+    def family(self) -> str:
+        """The letters of the id: ``KV``."""
+        return self.id[:-3]
 
     @property
     def page(self) -> str:
@@ -165,5 +190,27 @@ def rule(
 
     def make(check: Check) -> Rule:
         return Rule(id=id, name=name, severity=severity, needs=needs, flags=flags, check=check)
+
+    return make
+
+
+def suppression_rule(
+    *,
+    id: str,  # noqa: A002 - the field's own word
+    name: str,
+    severity: Severity,
+) -> Callable[[SuppressionCheck], Rule]:
+    """Make a rule of a function that judges one suppression of a file, after everything else."""
+
+    def make(check: SuppressionCheck) -> Rule:
+        return Rule(
+            id=id,
+            name=name,
+            severity=severity,
+            needs=(),
+            flags=(),
+            check=check,
+            of_suppressions=True,
+        )
 
     return make

@@ -14,23 +14,12 @@ from collections.abc import Collection, Iterable
 
 import vllm_advisor.rules as package
 from vllm_advisor.errors import InputError, UnknownFactError
-from vllm_advisor.rules.protocol import Fault, Rule, Subject
+from vllm_advisor.rules.protocol import Fault, Rule, Subject, SuppressionUse
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.finding import Finding, NotChecked
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 
 _MODULE = re.compile(r"[a-z0-9]+?\d{3}_\w+")
-_PAGE = """\
-# Rules of `vllm-advisor check`
-
-An `error` is something vLLM refuses to start with, reads as something else, or fails on later.
-A rule whose facts are not known is reported as not checked, with the fact that is missing; it never
-counts as passed. Confidence is `high` unless the figures behind a finding rest on assumptions, the
-vLLM version is not recorded, or a word that only the shell knows may set more flags.
-
-| id | name | severity | what is wrong |
-|---|---|---|---|
-{rows}"""
 # Flags behind an instance's figures: the fields of InstanceSettings bear vLLM's own names, but for
 # two that are made from these.
 _SIZING_FLAGS = (
@@ -89,6 +78,27 @@ def find_rule(name: str) -> Rule:
     return _selected((name,))[0]
 
 
+def run_suppression_rules(
+    uses: Iterable[SuppressionUse], select: Collection[str] | None = None
+) -> tuple[Finding, ...]:
+    """Judge the suppressions of a file.
+
+    Args:
+        uses: each suppression and what came of it.
+        select: ids or names of the rules to run; ``None`` for all.
+
+    Raises:
+        InputError: ``select`` names no rule.
+    """
+    rules = [rule for rule in _selected(select) if rule.of_suppressions]
+    return tuple(
+        _finding(rule, fault, Confidence.HIGH)
+        for use in uses
+        for rule in rules
+        for fault in rule.check(use)
+    )
+
+
 def run_rules(
     subject: Subject, select: Collection[str] | None = None
 ) -> tuple[tuple[Finding, ...], tuple[NotChecked, ...]]:
@@ -108,6 +118,8 @@ def run_rules(
     findings: list[Finding] = []
     not_checked: list[NotChecked] = []
     for rule in _selected(select):
+        if rule.of_suppressions:
+            continue
         reason = _why_not(rule, subject)
         if reason is not None:
             not_checked.append(NotChecked(rule=rule.id, reason=reason))
@@ -119,15 +131,6 @@ def run_rules(
             not_checked.append(NotChecked(rule=rule.id, reason=error.what))
     findings.sort(key=lambda f: (f.location.file, f.location.line, f.location.column, f.rule))
     return tuple(findings), tuple(not_checked)
-
-
-def rules_markdown() -> str:
-    """The page of all rules, as ``docs/rules.md`` has it."""
-    rows = []
-    for rule in _RULES:
-        summary = rule.summary.replace("|", r"\|")
-        rows.append(f"| {rule.id} | {rule.name} | {rule.severity} | {summary} |\n")
-    return _PAGE.format(rows="".join(rows))
 
 
 def _selected(select: Collection[str] | None) -> tuple[Rule, ...]:
@@ -180,4 +183,5 @@ def _finding(rule: Rule, fault: Fault, confidence: Confidence) -> Finding:
         location=fault.location,
         fix=fault.fix,
         evidence=fault.evidence,
+        edits=fault.edits,
     )

@@ -23,18 +23,21 @@ from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.parse.serve_command import ParsedCommand, parse_shell_script
+from vllm_advisor.parse.suppressions import read_suppressions
 from vllm_advisor.rules.hf_overrides import context_length
 from vllm_advisor.rules.protocol import Subject
+from vllm_advisor.rules.registry import all_rules, run_rules, run_suppression_rules
+from vllm_advisor.rules.suppressing import suppress
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.model import (
-    ModelFacts,
-)
+from vllm_advisor.types.finding import Finding, NotChecked
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
+from vllm_advisor.types.suppression import Suppressed
 
 TESTS = Path(__file__).parents[2]
 _CONFIGS = TESTS / "data" / "configs"
@@ -48,6 +51,21 @@ def subjects(script: str, file: str = "serve.sh") -> list[Subject]:
     engine = load_engine(header.get("vllm"))
     node = node_of(header["gpu"]) if "gpu" in header else None
     return [subject_of(c, engine, node) for c in parse_shell_script(script, file, engine)]
+
+
+def judge(
+    script: str, file: str = "serve.sh"
+) -> tuple[list[Finding], list[Suppressed], list[NotChecked]]:
+    """Findings that count, findings that comments keep back, and what could not be checked."""
+    found: list[Finding] = []
+    not_checked: list[NotChecked] = []
+    for subject in subjects(script, file):
+        findings, skipped = run_rules(subject)
+        found += findings
+        not_checked += skipped
+    ran = {rule.id for rule in all_rules()} - {skipped.rule for skipped in not_checked}
+    stay, back, uses = suppress(found, read_suppressions(script, file), ran)
+    return [*stay, *run_suppression_rules(uses)], list(back), not_checked
 
 
 def subject_of(command: ParsedCommand, engine: EngineFacts, node: Node | None) -> Subject:

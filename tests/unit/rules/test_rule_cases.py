@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checked_subject import TESTS, expected, subjects
+from checked_subject import TESTS, expected, judge
 
-from vllm_advisor.rules.registry import all_rules, run_rules
-from vllm_advisor.types.finding import Finding
+from vllm_advisor.rules.registry import all_rules
 
 FOLDER = TESTS / "rules"
 CASES = sorted(FOLDER.glob("*/*.sh"))
@@ -22,12 +21,8 @@ def _name(path: Path) -> str:
 def test_case(path: Path) -> None:
     script, rule = path.read_text("utf-8"), path.parent.name
     kind = path.name.partition("-")[0]
-    found: list[Finding] = []
-    not_checked: set[str] = set()
-    for subject in subjects(script, path.name):
-        findings, skipped = run_rules(subject)
-        found += findings
-        not_checked |= {s.rule for s in skipped}
+    found, _, skipped = judge(script, path.name)
+    not_checked = {s.rule for s in skipped}
     assert sorted((f.location.line, f.rule) for f in found) == expected(script)
     assert all(f.location.file == path.name and f.fix and f.message for f in found)
     # An ok case has to be an answer, and an unknown case must not be one.
