@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from vllm_advisor.types.decision import Location
@@ -40,7 +41,7 @@ class CheckReport:
 
     def line(self, location: Location) -> str | None:
         """The line of a place, where its text is at hand."""
-        lines = self.texts.get(location.file, "").split("\n")
+        lines = _lines(self.texts.get(location.file, ""))
         there = location.file in self.texts and 0 < location.line <= len(lines)
         return lines[location.line - 1].removesuffix("\r") if there else None
 
@@ -64,7 +65,7 @@ class CheckReport:
             "figures": self.figures,
         }
 
-    def _fingerprints(self, findings: Iterable[Finding]) -> Any:
+    def _fingerprints(self, findings: Iterable[Finding]) -> Iterator[str]:
         """A name for each finding that stays when lines are added above it, or numbers change.
 
         Made of the rule, the file and the text of the line; the message stands in for a line that
@@ -79,6 +80,11 @@ class CheckReport:
             text = "\0".join((*key, str(seen[key])))
             data = text.encode("utf-8", "surrogatepass")
             yield hashlib.sha256(data).hexdigest()[:32]
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
 
 
 def severity_order(finding: Finding) -> tuple[int, str, int, int, str]:

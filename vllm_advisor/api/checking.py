@@ -7,7 +7,7 @@ from typing import Any
 
 from vllm_advisor.api.check_report import CheckReport
 from vllm_advisor.api.models import find_model
-from vllm_advisor.api.reviewing import COMMAND_LINE, review, source_texts
+from vllm_advisor.api.reviewing import COMMAND_LINE, read_texts, review
 from vllm_advisor.api.rule_choice import CheckOptions
 from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.settings import resolve_settings
@@ -69,7 +69,8 @@ def check(
     findings: list[Finding] = []
     skipped: list[NotChecked] = []
     figures: dict[str, dict[str, Any]] = {}
-    for command in _commands(source, text, engine):
+    commands = _commands(source, text, engine)
+    for command in commands:
         subject = _subject(command, engine, node, model_config)
         found, not_checked = run_rules(subject, options.rules_for(command.location.file))
         findings += found
@@ -77,7 +78,7 @@ def check(
         if subject.figures is not None and subject.settings is not None:
             key = f"{command.location.file}:{command.location.line}"
             figures[key] = figures_dict(subject.figures, subject.settings.max_model_len)
-    texts = source_texts(source, text)
+    texts = read_texts((c.location.file for c in commands), _known_texts(source, text))
     reviewed = review(findings, texts, options, {n.rule for n in skipped})
     return CheckReport(
         vllm_version=engine.version,
@@ -88,6 +89,13 @@ def check(
         figures=figures,
         texts=texts,
     )
+
+
+def _known_texts(source: str | Path | list[str], text: str | None) -> dict[str, str]:
+    """The text that need not be read from a file, by its name in locations."""
+    if isinstance(source, list):
+        return {COMMAND_LINE: " ".join(source)}
+    return {} if text is None else {str(source): text}
 
 
 def _commands(

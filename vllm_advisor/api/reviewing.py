@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from vllm_advisor.api.rule_choice import CheckOptions
 from vllm_advisor.parse.suppressions import read_suppressions
 from vllm_advisor.parse.text_edits import overlap, placed
 from vllm_advisor.rules.registry import run_suppression_rules
-from vllm_advisor.rules.suppressing import suppress
+from vllm_advisor.rules.suppressing import hold_back
 from vllm_advisor.types.finding import Finding
 from vllm_advisor.types.suppression import Suppressed
 
@@ -26,19 +27,21 @@ class Reviewed(NamedTuple):
     suppressed: tuple[Suppressed, ...]
 
 
-def source_texts(source: str | Path | list[str], text: str | None) -> dict[str, str]:
-    """The text of a source by the name that locations give it, exactly as it is written.
+def read_texts(files: Iterable[str], known: Mapping[str, str]) -> dict[str, str]:
+    """The text of files by their names in locations, exactly as it is written.
 
     A file that cannot be read has none: whoever reads it for its content says why.
+
+    Args:
+        files: names, also of folders, which have no text.
+        known: texts that are at hand: of standard input, or a command's words.
     """
-    if isinstance(source, list):
-        return {COMMAND_LINE: " ".join(source)}
-    if text is not None:
-        return {str(source): text}
-    try:
-        return {str(source): Path(source).read_bytes().decode("utf-8")}
-    except (OSError, UnicodeDecodeError):
-        return {}
+    texts = dict(known)
+    for file in files:
+        if file not in texts:
+            with suppress(OSError, ValueError):
+                texts[file] = Path(file).read_bytes().decode("utf-8")
+    return texts
 
 
 def review(
@@ -56,14 +59,16 @@ def review(
         not_run: ids of rules that could not run somewhere.
     """
     by_file: dict[str, list[Finding]] = {file: [] for file in texts}
-    for finding in findings:
+    for finding in findings:  # an instance of one file may have its fault in another
+        if finding.rule not in options.rules_for(finding.location.file):
+            continue
         by_file.setdefault(finding.location.file, []).append(_with_edits(finding, texts))
     stay: list[Finding] = []
     back: list[Suppressed] = []
     for file, found in by_file.items():
         comments = read_suppressions(texts.get(file, ""), file) if file != COMMAND_LINE else ()
         rules = options.rules_for(file)
-        kept, held, uses = suppress(found, comments, rules.difference(not_run))
+        kept, held, uses = hold_back(found, comments, rules.difference(not_run))
         stay += (*kept, *run_suppression_rules(uses, rules))
         back += held
     return Reviewed(

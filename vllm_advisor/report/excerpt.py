@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from vllm_advisor.report.console import visible
@@ -21,7 +22,7 @@ def excerpt(place: Mapping[str, Any], texts: Mapping[str, str], width: int) -> t
         texts: what was read, by file.
         width: columns of a terminal that there are.
     """
-    lines = texts.get(place["file"], "").split("\n")
+    lines = _lines(texts.get(place["file"], ""))
     if place["file"] not in texts or not 0 < place["line"] <= len(lines):
         return "", ""
     line = lines[place["line"] - 1].rstrip()
@@ -36,6 +37,11 @@ def excerpt(place: Mapping[str, Any], texts: Mapping[str, str], width: int) -> t
         after = _first(after, room - _width(before) - len(_CUT)) + _CUT
     caret = " " * (len(gutter) - 2) + "| " + " " * _width(before) + "^"
     return gutter + before + after, caret
+
+
+@lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
 
 
 def _width(text: str) -> int:

@@ -11,7 +11,7 @@ from vllm_advisor.types.finding import Finding
 from vllm_advisor.types.suppression import Suppressed, Suppression
 
 
-def suppress(
+def hold_back(
     findings: Iterable[Finding], suppressions: Collection[Suppression], ran: Collection[str]
 ) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...], tuple[SuppressionUse, ...]]:
     """Tell the findings of one file that stay from those that a comment keeps back.

@@ -27,7 +27,7 @@ from vllm_advisor.parse.suppressions import read_suppressions
 from vllm_advisor.rules.hf_overrides import context_length
 from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.rules.registry import all_rules, run_rules, run_suppression_rules
-from vllm_advisor.rules.suppressing import suppress
+from vllm_advisor.rules.suppressing import hold_back
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
@@ -64,7 +64,7 @@ def judge(
         found += findings
         not_checked += skipped
     ran = {rule.id for rule in all_rules()} - {skipped.rule for skipped in not_checked}
-    stay, back, uses = suppress(found, read_suppressions(script, file), ran)
+    stay, back, uses = hold_back(found, read_suppressions(script, file), ran)
     return [*stay, *run_suppression_rules(uses)], list(back), not_checked
 
 
