@@ -56,22 +56,24 @@ def fixes_of(report: CheckReport) -> Fixes:
     for finding in report.findings:
         if not finding.edits or not all(edit.safe for edit in finding.edits):
             continue
-        wanted = {file: list(edits) for file, edits in taken.items()}
+        wanted = {edit.file: list(taken.get(edit.file, ())) for edit in finding.edits}
         for edit in finding.edits:
-            wanted.setdefault(edit.file, []).append(edit)
+            wanted[edit.file].append(edit)
         if not any(overlap(report.texts[file], edits) for file, edits in wanted.items()):
-            taken = wanted
+            taken |= wanted
             count += 1
-    files = []
-    for file, edits in taken.items():
-        before = report.texts[file]
-        files.append(Rewrite(path=file, before=before, after=apply_edits(before, edits)))
-    return Fixes(files=tuple(files), count=count)
+    texts = report.texts
+    files = tuple(
+        Rewrite(path=file, before=texts[file], after=apply_edits(texts[file], edits))
+        for file, edits in taken.items()
+    )
+    return Fixes(files=files, count=count)
 
 
 def _diff(file: Rewrite) -> list[str]:
-    name = file.path.encode("unicode_escape").decode("ascii") if not file.path.isprintable() else ""
-    name = name or file.path
+    name = file.path
+    if not name.isprintable():
+        name = name.encode("unicode_escape").decode("ascii")
     absolute = Path(file.path).is_absolute()
     lines = difflib.unified_diff(
         _LINE.findall(file.before),

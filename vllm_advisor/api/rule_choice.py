@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from os.path import relpath
 from pathlib import Path, PurePath
 
+from vllm_advisor.errors import InputError
 from vllm_advisor.rules.registry import all_rules
 from vllm_advisor.rules.selection import select_rules
 
@@ -62,8 +63,7 @@ def check_options(
     Raises:
         InputError: a word means no rule, or the file is wrong.
     """
-    chosen = [(name, "--select") for name in _split(select)]
-    left_out = [(name, "--ignore") for name in _split(ignore)]
+    chosen, left_out = _named(select, "--select"), _named(ignore, "--ignore")
     if config is None:
         return CheckOptions(rules=_rules(chosen, left_out), fail_on=fail_on or "error")
     from vllm_advisor.knowledge.check_file import read_check_file  # noqa: PLC0415 - pydantic
@@ -93,8 +93,19 @@ def check_options(
     )
 
 
-def _split(words: Iterable[str]) -> list[str]:
-    return [name.strip() for word in words for name in word.split(",") if name.strip()]
+def _named(words: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """The names in the words of an option, each with the option as its place."""
+    found = []
+    for word in words:
+        names = [name.strip() for name in word.split(",") if name.strip()]
+        if not names:
+            raise InputError(
+                f"{option} names no rule: an empty variable of the shell?",
+                where=option,
+                fix="see `vllm-advisor rules`, or leave it out",
+            )
+        found += [(name, option) for name in names]
+    return found
 
 
 def _rules(chosen: list[tuple[str, str]], left_out: list[tuple[str, str]]) -> frozenset[str]:

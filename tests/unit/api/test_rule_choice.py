@@ -85,6 +85,12 @@ def test_what_is_wrong_in_the_file_is_told_at_its_place(
     assert what in refused.value.what
 
 
+@pytest.mark.parametrize("words", [[""], ["KV001", " , "]])
+def test_an_option_that_names_nothing_is_refused(words: list[str]) -> None:
+    with pytest.raises(InputError, match="names no rule"):
+        check_options(select=words)
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         check_options(config=tmp_path / "absent.yaml")
