@@ -52,5 +52,5 @@ def rules_markdown() -> str:
 
 def rule_markdown(rule: Rule) -> str:
     """The page of one rule."""
-    suppress = _BY_OPTION if rule.of_suppressions else _BY_COMMENT
+    suppress = _BY_OPTION if rule.scope == "suppression" else _BY_COMMENT
     return _PAGE.format(rule=rule, body=rule.page, suppress=suppress.format(rule=rule))

@@ -133,6 +133,7 @@ class SuppressionUse:
 
 Check = Callable[[Subject], Iterator[Fault]]
 SuppressionCheck = Callable[[SuppressionUse], Iterator[Fault]]
+Scope = Literal["instance", "suppression"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,7 @@ class Rule:
     """One rule of ``check``. Its page is the docstring of the module it stands in.
 
     ``needs`` are facts without which it cannot run; ``flags`` the dests whose values it reads.
-    ``check`` takes a :class:`Subject`, or a :class:`SuppressionUse` where ``of_suppressions``.
+    ``scope`` says whether ``check`` gets a :class:`Subject` or a :class:`SuppressionUse`.
     """
 
     id: str
@@ -149,7 +150,7 @@ class Rule:
     needs: tuple[Need, ...]
     flags: tuple[str, ...]
     check: Callable[[Any], Iterator[Fault]]
-    of_suppressions: bool = False
+    scope: Scope = "instance"
 
     @property
     def family(self) -> str:
@@ -204,13 +205,8 @@ def suppression_rule(
 
     def make(check: SuppressionCheck) -> Rule:
         return Rule(
-            id=id,
-            name=name,
-            severity=severity,
-            needs=(),
-            flags=(),
-            check=check,
-            of_suppressions=True,
-        )
+            id=id, name=name, severity=severity, needs=(), flags=(), check=check,
+            scope="suppression",
+        )  # fmt: skip
 
     return make

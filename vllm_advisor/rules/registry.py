@@ -90,7 +90,7 @@ def run_suppression_rules(
     Raises:
         InputError: ``select`` names no rule.
     """
-    rules = [rule for rule in _selected(select) if rule.of_suppressions]
+    rules = [rule for rule in _selected(select) if rule.scope == "suppression"]
     return tuple(
         _finding(rule, fault, Confidence.HIGH)
         for use in uses
@@ -118,7 +118,7 @@ def run_rules(
     findings: list[Finding] = []
     not_checked: list[NotChecked] = []
     for rule in _selected(select):
-        if rule.of_suppressions:
+        if rule.scope != "instance":
             continue
         reason = _why_not(rule, subject)
         if reason is not None:

@@ -58,5 +58,5 @@ def _use(suppression: Suppression, hits: list[Finding], ran: Collection[str]) ->
 
 def _suppressible(name: str) -> frozenset[str]:
     """Rules that a comment can suppress: all but those about comments."""
-    about_comments = {rule.id for rule in all_rules() if rule.of_suppressions}
+    about_comments = {rule.id for rule in all_rules() if rule.scope == "suppression"}
     return rules_named(name) - about_comments
