@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from vllm_advisor.parse.remarks import Note
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.finding import Finding, NotChecked, Severity
 from vllm_advisor.types.suppression import Suppressed
@@ -17,17 +18,43 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReport:
-    """Findings, what could not be checked, and the figures of each instance found.
+class CheckedInstance:
+    """One server that was checked, and what was taken for its version and hardware.
 
-    ``suppressed`` findings are kept back by comments and do not count. ``rules`` are the ids of
-    those that were selected. ``texts`` holds what was read, by file, where it is at hand.
+    ``gpu`` is None where it is not known; ``figures`` is the key of the report's figures.
+    """
+
+    name: str
+    kind: str
+    location: Location
+    model: str
+    vllm_version: str
+    vllm_version_source: str
+    gpu: str | None
+    gpu_count: int | None
+    gpu_source: str | None
+    figures: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return {**asdict(self), "location": _place(self.location)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """Findings, what could not be checked, and the servers found with their figures.
+
+    ``notes`` say what was passed over or taken for granted in reading. ``suppressed`` findings are
+    kept back by comments and do not count. ``rules`` are the ids of those that were selected.
+    ``texts`` holds what was read, by file.
     """
 
     vllm_version: str
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...]
     figures: dict[str, dict[str, Any]]
+    instances: tuple[CheckedInstance, ...] = ()
+    notes: tuple[Note, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     rules: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -63,6 +90,10 @@ class CheckReport:
             "not_checked": [{"rule": n.rule, "reason": n.reason} for n in self.not_checked],
             "rules": list(self.rules),
             "figures": self.figures,
+            "instances": [row.to_dict() for row in self.instances],
+            "notes": [
+                {"message": note.message, "location": _place(note.location)} for note in self.notes
+            ],
         }
 
     def _fingerprints(self, findings: Iterable[Finding]) -> Iterator[str]:

@@ -2,171 +2,132 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from vllm_advisor.api.check_report import CheckReport
-from vllm_advisor.api.models import find_model
-from vllm_advisor.api.reviewing import COMMAND_LINE, read_texts, review
+from vllm_advisor.api.check_facts import FactFinder, Given
+from vllm_advisor.api.check_report import CheckedInstance, CheckReport
+from vllm_advisor.api.check_sources import read_sources
+from vllm_advisor.api.reviewing import review
 from vllm_advisor.api.rule_choice import CheckOptions
-from vllm_advisor.api.runner import served_model
-from vllm_advisor.api.settings import resolve_settings
-from vllm_advisor.errors import AdvisorError, InputError, UnknownFactError
-from vllm_advisor.knowledge.engines import load_engine
-from vllm_advisor.knowledge.gpus import find_gpu
-from vllm_advisor.knowledge.overheads import load_overheads
-from vllm_advisor.parse.serve_command import (
-    ParsedCommand,
-    Token,
-    parse_serve_command,
-    parse_shell_script,
-)
 from vllm_advisor.render.figures import figures_dict
-from vllm_advisor.rules.protocol import Subject
-from vllm_advisor.rules.registry import run_rules
-from vllm_advisor.sizing.instance import size_instance
-from vllm_advisor.sizing.settings import InstanceSettings
-from vllm_advisor.types.accelerator import Interconnect, Node
+from vllm_advisor.rules.protocol import SourceSubject, Subject
+from vllm_advisor.rules.registry import run_rules, run_source_rules
 from vllm_advisor.types.decision import Location
-from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.finding import Finding, NotChecked
-from vllm_advisor.types.model import ModelFacts
-from vllm_advisor.types.sizing import InstanceFigures
-from vllm_advisor.types.source import Source, SourceKind
 
 
 def check(
-    source: str | Path | list[str],
+    source: str | Path | Sequence[str | Path],
     *,
+    kind: str | None = None,
     text: str | None = None,
     gpu: str | None = None,
-    gpu_count: int = 1,
-    node_count: int = 1,
+    gpu_count: int | None = None,
+    node_count: int | None = None,
     model_config: str | None = None,
     vllm_version: str | None = None,
     options: CheckOptions | None = None,
 ) -> CheckReport:
-    """Check ``vllm serve`` commands.
+    """Check everything that a source starts.
 
     Args:
-        source: path of a shell script, or a command as a list of words.
-        text: the script's text, when ``source`` is only its name (standard input).
-        gpu: GPU profile or NVML name; without it what needs a GPU is listed as not checked.
-        gpu_count: GPUs of the node.
-        node_count: equal nodes that one instance may span.
+        source: path of a file or a folder, several of them, a command as a list of words, or with
+            ``kind`` also the text itself.
+        kind: what the source is: ``serve``, ``shell``, ``kubernetes``, ``helm-production-stack``,
+            ``compose``, ``systemd``, ``config``, ``plan``, ``dockerfile``; found out by name and
+            content where it is not given.
+        text: the text, when ``source`` is only its name (``-`` for standard input).
+        gpu: GPU profile or NVML name; else the one that node labels in the source name. Without
+            either, what needs a GPU is listed as not checked.
+        gpu_count: GPUs of the node; else those that the source asks for, and 1 for a command.
+        node_count: equal nodes that one instance may span; else what the source says, and 1.
         model_config: folder or config.json of the model, when its name is not known.
-        vllm_version: default is the newest whose facts are known.
+        vllm_version: else the one that an image's tag states, and the newest known.
         options: which rules run (see :func:`~vllm_advisor.api.rule_choice.check_options`); all
             unless given.
 
     Raises:
-        InputError: the script cannot be read or has no vllm command.
-        UnknownFactError: the GPU or the version is not known.
+        InputError: the source cannot be read, or starts no vLLM.
+        UnknownFactError: the GPU or the version that is named is not known.
     """
-    engine = load_engine(vllm_version)
-    node = _node(gpu, gpu_count, node_count) if gpu else None
+    finder = FactFinder(
+        Given(
+            gpu=gpu,
+            gpu_count=gpu_count,
+            node_count=node_count,
+            model_config=model_config,
+            vllm_version=vllm_version,
+        )
+    )
     options = options or CheckOptions()
+    sources = read_sources(source, finder.engine_of, text=text, kind=kind)
+    checked: list[Subject] = []
     findings: list[Finding] = []
-    skipped: list[NotChecked] = []
-    figures: dict[str, dict[str, Any]] = {}
-    commands = _commands(source, text, engine)
-    for command in commands:
-        subject = _subject(command, engine, node, model_config)
-        found, not_checked = run_rules(subject, options.rules_for(command.location.file))
-        findings += found
-        skipped += [n for n in not_checked if n not in skipped]
-        if subject.figures is not None and subject.settings is not None:
-            key = f"{command.location.file}:{command.location.line}"
-            figures[key] = figures_dict(subject.figures, subject.settings.max_model_len)
-    texts = read_texts((c.location.file for c in commands), _known_texts(source, text))
-    reviewed = review(findings, texts, options, {n.rule for n in skipped})
+    skipped: dict[NotChecked, None] = {}
+    for deployed in sources.deployed:
+        subjects = tuple(finder.subject(deployed, instance) for instance in deployed.instances)
+        whole = SourceSubject(deployed=deployed, subjects=subjects)
+        rules = options.rules_for(deployed.file)
+        results = [run_rules(subject, rules) for subject in subjects]
+        for found, not_checked in (*results, run_source_rules(whole, rules)):
+            findings += found
+            skipped.update(dict.fromkeys(not_checked))
+        checked += subjects
+    reviewed = review(findings, sources.texts, options, {n.rule for n in skipped})
+    rows = [_row(subject, finder) for subject in checked]
+    keys = _unique([row.location for row in rows])
+    figures = {
+        key: figures_dict(subject.figures, subject.settings.max_model_len)
+        for key, subject in zip(keys, checked, strict=True)
+        if subject.figures is not None and subject.settings is not None
+    }
+    versions = dict.fromkeys(row.vllm_version for row in rows)
     return CheckReport(
-        vllm_version=engine.version,
+        vllm_version=", ".join(versions) or finder.engine_of(None).version,
         findings=reviewed.findings,
         suppressed=reviewed.suppressed,
         not_checked=tuple(skipped),
+        figures=figures,
+        instances=tuple(
+            replace(row, figures=key if key in figures else None)
+            for key, row in zip(keys, rows, strict=True)
+        ),
+        notes=tuple(sources.notes),
         rules=tuple(sorted(options.rules)),
-        figures=figures,
-        texts=texts,
+        texts=sources.texts,
     )
 
 
-def _known_texts(source: str | Path | list[str], text: str | None) -> dict[str, str]:
-    """The text that need not be read from a file, by its name in locations."""
-    if isinstance(source, list):
-        return {COMMAND_LINE: " ".join(source)}
-    return {} if text is None else {str(source): text}
-
-
-def _commands(
-    source: str | Path | list[str], text: str | None, engine: EngineFacts
-) -> list[ParsedCommand]:
-    if isinstance(source, list):
-        where = COMMAND_LINE
-        column, tokens = 1, []
-        for word in source:
-            tokens.append(Token(word, Location(file=where, line=1, column=column)))
-            column += len(word) + 1
-        return [parse_serve_command(tokens, engine)]
-    name = str(source)
-    if text is None:
-        try:
-            text = Path(name).read_bytes().decode("utf-8")  # line ends stay
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"cannot read: {getattr(error, 'strerror', None) or error}",
-                where=name,
-                fix="name a shell script, or write the command after --",
-            ) from None
-    return list(parse_shell_script(text, name, engine))
-
-
-def _node(gpu: str, gpu_count: int, node_count: int) -> Node:
-    accelerator = find_gpu(gpu)
-    return Node(
-        accelerator=accelerator,
-        gpu_count=gpu_count,
-        node_count=node_count,
-        interconnect=Interconnect.NVLINK if accelerator.nvlink_bandwidth else Interconnect.PCIE,
-        source=Source(SourceKind.USER, "--gpu"),
+def _row(subject: Subject, finder: FactFinder) -> CheckedInstance:
+    """The row of a subject that was read from a source."""
+    instance, node = subject.instance, subject.node
+    if instance is None:
+        raise ValueError("a subject without an instance has no row")
+    return CheckedInstance(
+        name=instance.name,
+        kind=instance.kind,
+        location=subject.command.location,
+        model=subject.command.model,
+        vllm_version=subject.engine.version,
+        vllm_version_source=finder.version_source(instance),
+        gpu=node.accelerator.id if node else None,
+        gpu_count=node.gpu_count if node else None,
+        gpu_source=str(node.source) if node else None,
     )
 
 
-def _subject(
-    command: ParsedCommand, engine: EngineFacts, node: Node | None, model_config: str | None
-) -> Subject:
-    missing: dict[str, str] = {}
-    if node is None:
-        missing["accelerator"] = "the GPU is not known; give --gpu"
-    model: ModelFacts | None = None
-    try:
-        model = find_model(model_config or command.model)
-    except (UnknownFactError, InputError) as error:
-        missing["model"] = f"{error.what}; give --model-config"
-    settings: InstanceSettings | None = None
-    figures: InstanceFigures | None = None
-    sizing_error: AdvisorError | None = None
-    if model is not None and node is not None:
-        args = command.engine_args.as_dict()
-        try:
-            model = served_model(model, args)
-            # Too long a context is the business of a rule, which knows the override.
-            settings = resolve_settings(
-                model, engine, node.accelerator, args, allow_long=True
-            ).settings
-            overheads = load_overheads(engine.version_used or engine.version)
-            figures = size_instance(
-                model, settings, accelerator=node.accelerator, overheads=overheads
-            )
-        except AdvisorError as error:
-            sizing_error = error
-    return Subject(
-        command=command,
-        engine=engine,
-        model=model,
-        node=node,
-        settings=settings,
-        figures=figures,
-        sizing_error=sizing_error,
-        missing=missing,
-    )
+def _unique(places: Sequence[Location]) -> list[str]:
+    """``file:line`` of each place, with the column and then a number where that is taken."""
+    keys: dict[str, None] = {}
+    for place in places:
+        key = f"{place.file}:{place.line}"
+        if key in keys:
+            key = str(place)
+        number = 2
+        while key in keys:
+            key = f"{place}#{number}"
+            number += 1
+        keys[key] = None
+    return list(keys)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vllm_advisor.api.check_report import CheckReport
-from vllm_advisor.api.reviewing import COMMAND_LINE
+from vllm_advisor.api.check_sources import COMMAND_LINE, TEXT
 from vllm_advisor.api.writing import Rewrite, rewrite_files
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.text_edits import apply_edits, overlap
@@ -36,7 +36,7 @@ class Fixes:
             OutputError: a file cannot be written, or has changed since it was checked.
         """
         for file in self.files:
-            if file.path in ("-", COMMAND_LINE):
+            if file.path in ("-", TEXT, COMMAND_LINE):
                 raise InputError(
                     "there is no file to write the fixes to",
                     where=file.path,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from vllm_advisor.api.check_report import severity_order
+from vllm_advisor.api.check_sources import COMMAND_LINE
 from vllm_advisor.api.rule_choice import CheckOptions
 from vllm_advisor.parse.suppressions import read_suppressions
 from vllm_advisor.parse.text_edits import overlap, placed
@@ -17,31 +16,12 @@ from vllm_advisor.rules.suppressing import hold_back
 from vllm_advisor.types.finding import Finding
 from vllm_advisor.types.suppression import Suppressed
 
-COMMAND_LINE = "command line"  # the file of a command that was given as words
-
 
 class Reviewed(NamedTuple):
     """Findings that count and findings that are kept back, worst first."""
 
     findings: tuple[Finding, ...]
     suppressed: tuple[Suppressed, ...]
-
-
-def read_texts(files: Iterable[str], known: Mapping[str, str]) -> dict[str, str]:
-    """The text of files by their names in locations, exactly as it is written.
-
-    A file that cannot be read has none: whoever reads it for its content says why.
-
-    Args:
-        files: names, also of folders, which have no text.
-        known: texts that are at hand: of standard input, or a command's words.
-    """
-    texts = dict(known)
-    for file in files:
-        if file not in texts:
-            with suppress(OSError, ValueError):
-                texts[file] = Path(file).read_bytes().decode("utf-8")
-    return texts
 
 
 def review(

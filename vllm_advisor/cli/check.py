@@ -25,6 +25,20 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
+class InputKind(StrEnum):
+    """What a source may be said to be."""
+
+    SERVE = "serve"
+    SHELL = "shell"
+    KUBERNETES = "kubernetes"
+    PRODUCTION_STACK = "helm-production-stack"
+    COMPOSE = "compose"
+    SYSTEMD = "systemd"
+    CONFIG = "config"
+    PLAN = "plan"
+    DOCKERFILE = "dockerfile"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(context_settings={"allow_extra_args": True})(check)
@@ -33,15 +47,30 @@ def register(app: typer.Typer) -> None:
 def check(
     source: Annotated[
         list[str],
-        typer.Argument(help="A shell script, - for standard input, or a command after --."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Files and folders, - for standard input, or a command after --.",
+        ),
     ],
-    gpu: Annotated[str | None, typer.Option(help="GPU profile or NVML name.")] = None,
-    gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of the node.")] = 1,
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes one instance may span.")] = 1,
+    kind: Annotated[
+        InputKind | None, typer.Option(help="What the source is, where it is not found out.")
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(help="GPU profile or NVML name; else what node labels in the source name."),
+    ] = None,
+    gpu_count: Annotated[
+        int | None, typer.Option(min=1, help="GPUs of the node; else what the source asks for.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Nodes one instance may span; else what it says.")
+    ] = None,
     model_config: Annotated[
         str | None, typer.Option(help="Folder or config.json of the model, if it is not known.")
     ] = None,
-    vllm_version: Annotated[str | None, typer.Option()] = None,
+    vllm_version: Annotated[
+        str | None, typer.Option(help="Else what the image's tag states, and the newest known.")
+    ] = None,
     select: Annotated[
         list[str] | None,
         typer.Option(help="Only these rules: ids, names or families, with commas or repeated."),
@@ -66,24 +95,32 @@ def check(
     output_format: Annotated[CheckFormat, typer.Option("--format", "-f")] = CheckFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
 ) -> None:
-    """Check a vllm serve command: will it start on this GPU, and what to change.
+    """Check what starts vLLM: will it start on this GPU, and what to change.
+
+    Reads scripts, Kubernetes manifests, production-stack's Helm values, Compose files, systemd
+    units, Dockerfiles, files of vllm serve --config and plan.yaml.
 
     Examples:
 
       vllm-advisor check serve.sh --gpu h100-sxm
 
+      vllm-advisor check deploy/ values.yaml
+
+      kubectl get deployment -o yaml | vllm-advisor check - --gpu l4
+
       vllm-advisor check --gpu l4 -- vllm serve Qwen/Qwen3-8B --max-model-len 40960
 
-      vllm-advisor check serve.sh --format sarif --fail-on warning
+      vllm-advisor check deploy/ --format sarif --fail-on warning
     """
     from vllm_advisor import api
 
     options = _options(source, select, ignore, fail_on, config, read_config=not no_config)
-    text = read_stdin("a script") if source == ["-"] else None
+    text = read_stdin("a script or a manifest") if "-" in source else None
 
     def checked() -> CheckReport:
         return api.check(
             source[0] if len(source) == 1 else source,
+            kind=kind.value if kind else None,
             text=text,
             gpu=gpu,
             gpu_count=gpu_count,
@@ -121,12 +158,12 @@ def _options(
     *,
     read_config: bool,
 ) -> CheckOptions:
-    """The rules to run; the nearest file of them is that of the script, else of the folder."""
+    """The rules to run; the nearest file of them is that of the first path, else of the folder."""
     from vllm_advisor import api
 
     if config is None and read_config:
-        is_path = len(source) == 1 and source != ["-"]
-        config = api.find_config(source[0] if is_path else Path.cwd())
+        first = Path(source[0])
+        config = api.find_config(first if first.exists() else Path.cwd())
     return api.check_options(
         select=select or (),
         ignore=ignore or (),

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import yaml
 from yaml.constructor import SafeConstructor
-from yaml.reader import Reader
 
 from vllm_advisor.errors import InputError
+from vllm_advisor.yaml_errors import refuse_unprintable, syntax_error
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("classes", 0, "name")
 MAX_CHARACTERS = 1_000_000
@@ -24,21 +24,6 @@ MAX_NUMBER_CHARACTERS = 100
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # C where libyaml was built in
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _TEXT_TAG = "tag:yaml.org,2002:str"
-
-# libyaml's and PyYAML's words for a syntax error -> what to do about it; first match wins.
-_HINTS = (
-    ("mapping values are not allowed", "quote a text that holds ': ', and check the indentation"),
-    ("expected ':'", "write the key as 'key: value', with a colon and a space"),
-    ("end of stream", "close the quote or bracket that is opened here"),
-    ("escape character", "use 'single quotes' around a text with backslashes"),
-    ("cannot start any token", "put the value in quotes"),
-    ("',' or ']'", "separate the items with commas and close the list with ]"),
-    ("',' or '}'", "separate the keys with commas and close the mapping with }"),
-    ("'-' indicator", "start every item of the list with '- ' at one indentation"),
-    ("expected key", "indent the keys of one mapping alike"),
-    ("expected <block end>", "indent the keys of one mapping alike"),
-    ("nesting depth", f"nest at most {MAX_DEPTH} levels deep"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +64,12 @@ def load_marked(text: str, file: str) -> MarkedYaml:
     if len(text) > MAX_CHARACTERS:
         what = f"the file has {len(text):,} characters; {MAX_CHARACTERS:,} is the most that is read"
         raise InputError(what, where=file, fix="check that this is the file you meant")
-    if bad := Reader.NON_PRINTABLE.search(text):
-        line = text.count("\n", 0, bad.start()) + 1
-        column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1) + 1
-        what = f"the character U+{ord(bad[0]):04X} is not allowed in YAML"
-        raise InputError(what, where=f"{file}:{line}:{column}", fix="save the file as plain UTF-8")
+    refuse_unprintable(text, file)
     try:
         _refuse_unread_yaml(text, file)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, text, file) from None
+        raise syntax_error(error, text, file) from None
     except yaml.YAMLError as error:
         raise InputError(f"this is not YAML: {error}", where=file) from None
     if root is None:
@@ -136,23 +117,6 @@ def _refuse_unread_yaml(text: str, file: str) -> None:
             fix = "write the plain value; put a text that starts with ! in quotes"
         if what:
             raise InputError(what, where=_place(event, file), fix=fix)
-
-
-def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> InputError:
-    """The parser's complaint, at its place, with the remedy for the usual causes."""
-    problem = str(error.problem or error.context or "unreadable")
-    unclosed = "end of stream" in problem or "',' or" in problem
-    mark: Any = error.context_mark if unclosed and error.context_mark else error.problem_mark
-    fix = next(
-        (hint for words, hint in _HINTS if words in problem), "check the line and the one above"
-    )
-    where = file
-    if mark is not None:
-        where = f"{file}:{mark.line + 1}:{mark.column + 1}"
-        line = [*text.splitlines(), ""][min(mark.line, len(text.splitlines()))]
-        if "\t" in line[: len(line) - len(line.lstrip())]:
-            fix = "indent with spaces: YAML allows no tabs"
-    return InputError(f"this is not YAML: {problem}", where=where, fix=fix)
 
 
 def _build(node: Any, path: KeyPath, marks: dict[KeyPath, tuple[int, int]], file: str) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vllm_advisor.parse.shell_variables import Variables
+from vllm_advisor.parse.shell_variables import Expanded, Value, Variables
 from vllm_advisor.parse.shell_words import Word, WordReader
 from vllm_advisor.types.decision import Location
 
@@ -54,7 +55,16 @@ class Script:
     arrays: dict[str, list[Token]] = field(default_factory=dict)
 
 
-def read_script(text: str, file: str, *, line: int = 1, column: int = 1) -> Script:
+def read_script(
+    text: str,
+    file: str,
+    *,
+    line: int = 1,
+    column: int = 1,
+    locate: Callable[[int], Location] | None = None,
+    env: Mapping[str, Token] | None = None,
+    arguments: Sequence[Token] = (),
+) -> Script:
     """Read a script; text that is cut off in a quote counts as quoted to its end.
 
     Args:
@@ -62,21 +72,53 @@ def read_script(text: str, file: str, *, line: int = 1, column: int = 1) -> Scri
         file: its name in locations.
         line: line of the first character, for a script inside another file.
         column: column of the first character.
+        locate: place of the character at an offset, where lines and columns do not follow from
+            those of the first character.
+        env: variables that the shell is started with.
+        arguments: what ``"$@"`` stands for.
     """
-    return _Reader(text, file, line, column).read()
+    reader = _Reader(text, locate or _Lines(text, file, line, column))
+    reader.start_with(env or {}, arguments)
+    return reader.read()
+
+
+class _Lines:
+    """Places in a text that stands in a file as it is."""
+
+    def __init__(self, text: str, file: str, line: int, column: int) -> None:
+        self._file = file
+        self._origin = (line, column)
+        self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
+
+    def __call__(self, offset: int) -> Location:
+        row = bisect_right(self._starts, offset) - 1
+        column = offset - self._starts[row] + 1
+        line, first_column = self._origin
+        return Location(
+            file=self._file,
+            line=line + row,
+            column=column + first_column - 1 if row == 0 else column,
+        )
 
 
 class _Reader:
     """Carries out a script's assignments in order and records its commands."""
 
-    def __init__(self, text: str, file: str, line: int, column: int) -> None:
+    def __init__(self, text: str, locate: Callable[[int], Location]) -> None:
         self._words = WordReader(text).words()
-        self._file = file
-        self._origin = (line, column)
-        self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
+        self._locate = locate
         self._variables = Variables()
         self._exported: dict[str, Token] = {}
         self._script = Script()
+
+    def start_with(self, env: Mapping[str, Token], arguments: Sequence[Token]) -> None:
+        """Set what the shell is started with."""
+        for name, token in env.items():
+            self._variables.scalars[name] = Value(token.text, token.unresolved)
+            self._exported[name] = token
+        self._variables.arguments = [
+            Expanded(token.text, token.unresolved, token.location) for token in arguments
+        ]
 
     def read(self) -> Script:
         words: list[Word] = []
@@ -129,15 +171,6 @@ class _Reader:
             if exports and value is not None:
                 self._exported[word.name or word.literal] = self._token(*value, word.start)
 
-    def _token(self, text: str, unresolved: tuple[str, ...], start: int) -> Token:
-        return Token(text, self._location(start), unresolved)
-
-    def _location(self, pos: int) -> Location:
-        row = bisect_right(self._line_starts, pos) - 1
-        column = pos - self._line_starts[row] + 1
-        line, first_column = self._origin
-        return Location(
-            file=self._file,
-            line=line + row,
-            column=column + first_column - 1 if row == 0 else column,
-        )
+    def _token(self, text: str, unresolved: tuple[str, ...], start: int | Location) -> Token:
+        place = self._locate(start) if isinstance(start, int) else start
+        return Token(text, place, unresolved)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vllm_advisor.parse.shell_words import Piece, Word
+from vllm_advisor.types.decision import Location
 
 _PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _ARGUMENTS = re.compile(r"\$\{?[@*](?::[^}]*)?\}?")
@@ -22,19 +23,20 @@ class Value(NamedTuple):
 
 
 class Expanded(NamedTuple):
-    """A word after expansion and its position in the text."""
+    """A word after expansion and its position in the text, or where it stands outside of it."""
 
     text: str
     unresolved: tuple[str, ...]
-    start: int
+    start: int | Location
 
 
 @dataclass(slots=True)
 class Variables:
-    """What the script has assigned so far."""
+    """What the script has assigned so far, and the ``arguments`` it was started with."""
 
     scalars: dict[str, Value] = field(default_factory=dict)
     arrays: dict[str, list[Expanded]] = field(default_factory=dict)
+    arguments: list[Expanded] = field(default_factory=list)
 
     def assign(self, word: Word, *, keep: bool) -> Value | None:
         """Evaluate an assignment; the value is kept for later words if ``keep``.
@@ -62,7 +64,7 @@ class Variables:
         """The words that one word becomes: none, one or several."""
         return self._fields(word.pieces, word.start)
 
-    def _fields(self, pieces: list[Piece], start: int) -> list[Expanded]:
+    def _fields(self, pieces: list[Piece], start: int | Location) -> list[Expanded]:
         done: list[Expanded] = []
         text, begun = "", False
         unresolved: tuple[str, ...] = ()
@@ -99,7 +101,7 @@ class Variables:
         """The value of an expansion; itself, unresolved, when only a shell could know."""
         raw = piece.text
         if _ARGUMENTS.fullmatch(raw):
-            return []
+            return self.arguments
         if match := _ARRAY.fullmatch(raw):
             items = self.arrays.get(match[1], [])
             return _joined(items) if match[2] == "*" and piece.quoted else items

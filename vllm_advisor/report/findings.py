@@ -38,6 +38,7 @@ def print_findings(
         ],
     )
     _print_list(page, "Not checked", [f"{n['rule']}: {n['reason']}" for n in check["not_checked"]])
+    _print_sources(page, check)
     page.text(summary(check))
 
 
@@ -61,6 +62,25 @@ def _print_finding(page: Page, finding: Mapping[str, Any], texts: Mapping[str, s
         can = any(edit["safe"] for edit in finding.get("edits", ()))
         page.text(finding["fix"], " (--fix does it)" if can else "", indent=2, bullet="fix: ")
     page.blank()
+
+
+def _print_sources(page: Page, check: Mapping[str, Any]) -> None:
+    """What was taken from files: versions and hardware of each server, and what was passed over."""
+    read = [one for one in check.get("instances", ()) if one["kind"] not in ("serve", "shell")]
+    if read:
+        page.verbatim(("Checked", "bold"))
+    for one in read:
+        gpu = f"{one['gpu_count']} x {one['gpu']}" if one["gpu"] else "GPU not known"
+        version = f"vLLM {one['vllm_version']} ({one['vllm_version_source']})"
+        name = f"{one['name']}: {one['model'] or 'model not named'}"
+        page.text(f"{name}; {version}; {gpu}", indent=2, bullet="- ")
+    if read:
+        page.blank()
+    notes = [
+        f"{note['location']['file']}:{note['location']['line']}: {note['message']}"
+        for note in check.get("notes", ())
+    ]
+    _print_list(page, "Notes", notes)
 
 
 def _print_list(page: Page, title: str, entries: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vllm_advisor.errors import AdvisorError
+from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.serve_command import ParsedCommand
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
@@ -32,6 +33,8 @@ class Subject:
     What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
     defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
     raised instead. ``missing`` says why a fact is not there, by its name in :data:`Need`.
+    ``instance`` is the server as its source has it (container, pod, volumes, probes), ``deployed``
+    the whole source around it.
     """
 
     command: ParsedCommand
@@ -42,6 +45,8 @@ class Subject:
     figures: InstanceFigures | None = None
     sizing_error: AdvisorError | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    instance: ServedInstance | None = None
+    deployed: Deployed | None = None
 
     @property
     def args(self) -> EngineArgs:
@@ -119,6 +124,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSubject:
+    """One source under check: everything in it, and a subject for each of its servers."""
+
+    deployed: Deployed
+    subjects: tuple[Subject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressionUse:
     """One suppression, and what came of it.
 
@@ -132,8 +145,9 @@ class SuppressionUse:
 
 
 Check = Callable[[Subject], Iterator[Fault]]
+SourceCheck = Callable[[SourceSubject], Iterator[Fault]]
 SuppressionCheck = Callable[[SuppressionUse], Iterator[Fault]]
-Scope = Literal["instance", "suppression"]
+Scope = Literal["instance", "source", "suppression"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +155,8 @@ class Rule:
     """One rule of ``check``. Its page is the docstring of the module it stands in.
 
     ``needs`` are facts without which it cannot run; ``flags`` the dests whose values it reads.
-    ``scope`` says whether ``check`` gets a :class:`Subject` or a :class:`SuppressionUse`.
+    ``scope`` says whether ``check`` gets a :class:`Subject`, a :class:`SourceSubject` or a
+    :class:`SuppressionUse`.
     """
 
     id: str
@@ -191,6 +206,31 @@ def rule(
 
     def make(check: Check) -> Rule:
         return Rule(id=id, name=name, severity=severity, needs=needs, flags=flags, check=check)
+
+    return make
+
+
+def source_rule(
+    *,
+    id: str,  # noqa: A002 - the field's own word
+    name: str,
+    severity: Severity,
+) -> Callable[[SourceCheck], Rule]:
+    """Make a rule over a whole source: what several servers, or other objects, have to do with it.
+
+    The function yields a :class:`Fault` for each fault and raises ``UnknownFactError`` when a fact
+    is missing. It also runs over sources without a server.
+
+    Args:
+        id: family and number, never given to another rule: ``K8S001``.
+        name: what is wrong, in kebab case.
+        severity: how bad it is.
+    """
+
+    def make(check: SourceCheck) -> Rule:
+        return Rule(
+            id=id, name=name, severity=severity, needs=(), flags=(), check=check, scope="source"
+        )
 
     return make
 

@@ -14,7 +14,13 @@ from collections.abc import Collection, Iterable
 
 import vllm_advisor.rules as package
 from vllm_advisor.errors import InputError, UnknownFactError
-from vllm_advisor.rules.protocol import Fault, Rule, Subject, SuppressionUse
+from vllm_advisor.rules.protocol import (
+    Fault,
+    Rule,
+    SourceSubject,
+    Subject,
+    SuppressionUse,
+)
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.finding import Finding, NotChecked
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
@@ -129,8 +135,33 @@ def run_rules(
             findings.extend(_finding(rule, fault, confidence) for fault in rule.check(subject))
         except UnknownFactError as error:
             not_checked.append(NotChecked(rule=rule.id, reason=error.what))
-    findings.sort(key=lambda f: (f.location.file, f.location.line, f.location.column, f.rule))
-    return tuple(findings), tuple(not_checked)
+    return _in_order(findings), tuple(not_checked)
+
+
+def run_source_rules(
+    subject: SourceSubject, select: Collection[str] | None = None
+) -> tuple[tuple[Finding, ...], tuple[NotChecked, ...]]:
+    """Run the rules that look at a whole source; as :func:`run_rules` otherwise."""
+    findings: list[Finding] = []
+    not_checked: list[NotChecked] = []
+    for rule in _selected(select):
+        if rule.scope != "source":
+            continue
+        try:
+            faults = list(rule.check(subject))
+        except UnknownFactError as error:
+            not_checked.append(NotChecked(rule=rule.id, reason=error.what))
+        else:
+            findings += [_finding(rule, fault, Confidence.HIGH) for fault in faults]
+    return _in_order(findings), tuple(not_checked)
+
+
+def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    def place(finding: Finding) -> tuple[str, int, int, str]:
+        at = finding.location
+        return (at.file, at.line, at.column, finding.rule)
+
+    return tuple(sorted(findings, key=place))
 
 
 def _selected(select: Collection[str] | None) -> tuple[Rule, ...]:

@@ -1,0 +1,1 @@
+"""Kubernetes manifests, and fragments of them, into what they deploy."""
