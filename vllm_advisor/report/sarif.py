@@ -6,6 +6,7 @@ https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -22,6 +23,7 @@ _SCHEMA = (
 _HOME = "https://pypi.org/project/vllm-advisor/"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _FINGERPRINT = "vllmAdvisorFinding/v1"
+_NO_BYTE = re.compile(r"[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
 _ROOT = "%SRCROOT%"  # services put the root of the repository here
 
 
@@ -170,8 +172,9 @@ def _location(place: Mapping[str, Any]) -> dict[str, Any]:
 
 def _artifact(file: str) -> dict[str, str]:
     """A path below the working folder relative to it, any other as it is on this machine."""
+    file = _NO_BYTE.sub("\ufffd", file)
     path = os.path.relpath(file)
     if path == os.pardir or path.startswith(os.pardir + os.sep):
         return {"uri": Path(file).resolve().as_uri()}
-    return {"uri": quote(PurePath(path).as_posix().encode("utf-8", "surrogateescape")),
-            "uriBaseId": _ROOT}  # fmt: skip
+    raw = PurePath(path).as_posix().encode("utf-8", "surrogateescape")
+    return {"uri": quote(raw), "uriBaseId": _ROOT}

@@ -49,7 +49,17 @@ HOSTILE = [
 _words = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE))
 _paths = st.one_of(
     st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=20),
-    st.sampled_from(["deploy/serve me.sh", "a%20b/c.sh", "../up.sh", "/tmp/x.sh", "-"]),
+    st.sampled_from(
+        [
+            "deploy/serve me.sh",
+            "a%20b/c.sh",
+            "../up.sh",
+            "/tmp/x.sh",
+            "-",
+            "\ud800",
+            "../\ud800\udcff",
+        ]
+    ),
 )
 
 
