@@ -48,7 +48,7 @@ HOSTILE = [
 ]
 _words = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE))
 _paths = st.one_of(
-    st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=20),
+    st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20),
     st.sampled_from(
         [
             "deploy/serve me.sh",
@@ -57,7 +57,7 @@ _paths = st.one_of(
             "/tmp/x.sh",
             "-",
             "\ud800",
-            "../\ud800\udcff",
+            "../\udcff\ud800",
         ]
     ),
 )
