@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +27,9 @@ TEXT = "text"  # the file of a text given itself
 MAX_FILES = 2_000  # of a folder
 MAX_BYTES = 2_000_000  # of one file in it
 _FIX = "name a file or a folder, or write the command after --"
+MAX_WALKED = 100_000  # files of any kind that are passed on the way
 _TEMPLATE = re.compile(
-    r"^\s*\{\{-?\s|\{\{-?\s*(?:\.Values|include|tpl|range|if|with)\b", re.MULTILINE
+    r"^[ \t]*\{\{-?\s|\{\{-? *(?:\.Values|include|tpl|range|if|with)\b", re.MULTILINE
 )
 _YAML = (".yaml", ".yml")
 _READ = (*_YAML, ".sh", ".bash", ".service")
@@ -148,29 +150,31 @@ def _read_folder(folder: Path, engine_of: EngineOf, kind: str | None, found: Sou
 
 def _files(folder: Path, found: Sources) -> Iterator[Path]:
     """Files by whose names they may start vLLM, below a folder too, sorted; no hidden ones."""
-    count = 0
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).parts
-        readable = path.suffix in _READ or is_dockerfile(path.name)
-        hidden = any(part.startswith(".") for part in inside)
-        if hidden or not readable or not path.is_file():
-            continue
-        count += 1
-        if count > MAX_FILES:
-            says = f"more than {MAX_FILES:,} files: those after {path} were not read"
-            found.notes.append(Note(says, Location(file=str(folder), line=1)))
-            return
-        yield path
+    count = walked = 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(parent, name)
+            walked += 1
+            readable = path.suffix in _READ or is_dockerfile(name)
+            if name.startswith(".") or not readable or not path.is_file():
+                continue
+            count += 1
+            if count > MAX_FILES or walked > MAX_WALKED:
+                says = f"{walked:,} files were passed: those from {path} on were not read"
+                found.notes.append(Note(says, Location(file=str(folder), line=1)))
+                return
+            yield path
 
 
 def _text_of_any(path: Path) -> str | None:
-    """A file's text; None for one that is too large or binary."""
-    if path.stat().st_size > MAX_BYTES:
-        return None
-    raw = path.read_bytes()
+    """A file's text; None for one that is too large, binary or not to be read."""
     try:
+        if path.stat().st_size > MAX_BYTES:
+            return None
+        raw = path.read_bytes()
         return None if b"\0" in raw[:8192] else raw.decode("utf-8")
-    except UnicodeDecodeError:
+    except (OSError, UnicodeDecodeError):
         return None
 
 

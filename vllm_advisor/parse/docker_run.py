@@ -15,7 +15,7 @@ from vllm_advisor.parse.container import (
     Security,
     SharedMemory,
 )
-from vllm_advisor.parse.docker_units import docker_bytes
+from vllm_advisor.parse.docker_units import decimal_number, docker_bytes, whole_number
 from vllm_advisor.parse.images import Image
 from vllm_advisor.parse.placed import Placed
 from vllm_advisor.parse.shell import Token
@@ -82,8 +82,8 @@ def docker_container(options: Options, image: Image | None, where: Location) -> 
 def docker_gpus(options: Options) -> tuple[Placed[int] | None, tuple[Placed[str], ...]]:
     """How many GPUs the container gets, where that is a number, and which."""
     for word in options.get("--gpus", ()):
-        if word.text.isdecimal():
-            return Placed(int(word.text), word.location), ()
+        if (count := whole_number(word.text)) is not None:
+            return Placed(count, word.location), ()
         if match := _DEVICES.fullmatch(word.text):
             ids = tuple(Placed(part.strip(), word.location) for part in match[1].split(","))
             return Placed(len(ids), word.location), ids
@@ -117,8 +117,8 @@ def _resources(options: Options, where: Location) -> Resources:
         if (size := docker_bytes(word.text)) is not None:
             limits["memory"] = Placed(Fraction(size), word.location)
     for word in options.get("--cpus", ()):
-        if word.text.replace(".", "", 1).isdecimal():
-            limits["cpu"] = Placed(Fraction(word.text.rstrip(".") or 0), word.location)
+        if (cores := decimal_number(word.text)) is not None:
+            limits["cpu"] = Placed(cores, word.location)
     return Resources(location=where, limits=limits)
 
 
@@ -162,12 +162,13 @@ def _security(options: Options, where: Location) -> Security:
         return tuple(Placed(word.text, word.location) for word in options.get(name, ()))
 
     users = placed("--user")
-    number, _, group = users[-1].value.partition(":") if users else ("", "", "")
+    user, _, group = users[-1].value.partition(":") if users else ("", "", "")
+    user_id, group_id = whole_number(user), whole_number(group)
     place = users[-1].location if users else where
     privileged = options.get("--privileged")
     return Security(
-        run_as_user=Placed(int(number), place) if number.isdecimal() else None,
-        run_as_group=Placed(int(group), place) if group.isdecimal() else None,
+        run_as_user=None if user_id is None else Placed(user_id, place),
+        run_as_group=None if group_id is None else Placed(group_id, place),
         privileged=Placed(True, privileged[0].location) if privileged else None,  # noqa: FBT003
         capabilities_added=placed("--cap-add"),
         capabilities_dropped=placed("--cap-drop"),

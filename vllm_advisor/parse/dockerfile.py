@@ -113,7 +113,7 @@ def _words(value: PlacedText) -> Words:
     texts, at = [], 0
     for word in words:
         at = max(at, value.text.find('"', at))
-        texts.append(PlacedText.at_place(str(word), value.locate(at)))
+        texts.append(PlacedText.at_place(str(word), value.locate(at + 1)))
         at += len(json.dumps(str(word), ensure_ascii=False)) + 1
     return Words(tuple(texts))
 

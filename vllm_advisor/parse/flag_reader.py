@@ -23,6 +23,7 @@ _NAME = re.compile(r"--[^=.]*")
 _FALSE_WORDS = frozenset(("false", "no", "off", "0"))
 _TRUE_WORDS = frozenset(("true", "yes", "on", "1"))
 _HELP = ("-h", "--help")
+_LOOKED_UP, _LONGEST_NAME = 50, 100  # unknown flags for which close ones are told
 _MODEL = "model"
 
 
@@ -206,7 +207,9 @@ class FlagReader:
         if self._serve and not self._positionals:
             values = [word for word in following[:1] if "/" not in word.text]
         name = token.text.partition("=")[0]
-        close = difflib.get_close_matches(name, [s for s in self._flags if s[:2] == "--"], n=3)
+        close: list[str] = []
+        if len(self.unknown) < _LOOKED_UP and len(name) < _LONGEST_NAME:  # looking takes a while
+            close = difflib.get_close_matches(name, [s for s in self._flags if s[:2] == "--"], n=3)
         texts = tuple(word.text for word in values)
         self.unknown.append(UnknownFlag(token.text, token.location, tuple(close), texts))
         return len(values)

@@ -31,6 +31,7 @@ _OWN_READERS: dict[str, Callable[[str], Any]] = {
 }
 _QUOTED_OBJECT = re.compile(r"""\s*(['"])\s*\{.*\}\s*\1\s*""", re.DOTALL)
 _BARE_NUMBER = re.compile(r"\b\d+(?:\.\d+)?[kKmMgG]\b")
+_UNREADABLE = (ValueError, OverflowError, RecursionError)
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 
 
@@ -96,7 +97,7 @@ def read_json(flag: Flag, text: str) -> Any:
         )
     try:
         value = json.loads(_expand_numbers(text))
-    except json.JSONDecodeError as error:
+    except _UNREADABLE as error:  # also 1.5K, numbers and nesting without an end
         raise _json_refused(name, text, error) from error
     wants_list = isinstance(flag.default, list)
     if not isinstance(value, list if wants_list else dict):
@@ -127,10 +128,10 @@ def read_dotted(text: str) -> Any:
     """Value of ``--flag.key VALUE``: JSON, a token count, or text."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except _UNREADABLE:
         try:
             return parse_tokens(text) if _BARE_NUMBER.fullmatch(text.strip()) else text
-        except ValueError:
+        except _UNREADABLE:
             return text
 
 
@@ -140,7 +141,7 @@ def _tokens(flag: Flag, text: str) -> int:
         return -1
     try:
         return parse_tokens(stripped) if _BARE_NUMBER.fullmatch(stripped) else int(stripped)
-    except ValueError as error:
+    except _UNREADABLE as error:
         raise ValueRefusedError(
             "invalid-value",
             f"{flag.spellings[0]} takes no {text!r}",
@@ -171,7 +172,7 @@ def _expand_numbers(text: str) -> str:
     return "".join(parts)
 
 
-def _json_refused(name: str, text: str, error: json.JSONDecodeError) -> ValueRefusedError:
+def _json_refused(name: str, text: str, error: Exception) -> ValueRefusedError:
     """Name the usual ways in which JSON breaks on its way to the command line."""
     if _QUOTED_OBJECT.fullmatch(text):
         return ValueRefusedError(

@@ -17,7 +17,7 @@ from vllm_advisor.types.engine import EngineFacts
 _OFFICIAL = re.compile(r"(?:.*/)?vllm-openai(?:-[\w.-]+)?")
 _SERVER = re.compile(r"(?:.*/)?vllm(?:-(?!router|stack)[\w.-]+)?")
 _NOT_OF_VLLM = ("lmcache/",)  # tags count their own project's versions
-_VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:rc|post|dev)\d+)?)(?:[-_+].*)?")
+_VERSION = re.compile(r"v?(\d+(?:\.\d+){1,3}(?:\.?(?:rc|post|dev)\d+)?)(?:[-_+].*)?")
 _VERSION_INSIDE = re.compile(r"(?:^|[-_])vllm[-_]v?(\d+\.\d+\.\d+)")
 # The image of 0.10 starts the module, that of 0.26 `vllm serve` (NVIDIA-AI-IOT/jetson-ai-lab#420);
 # when it changed in between was not found out.

@@ -18,14 +18,13 @@ KINDS: tuple[Kind, ...] = (
 _BY_SUFFIX = {".sh": "shell", ".bash": "shell", ".service": "systemd"}
 _COMPOSE_NAME = re.compile(r"(?:docker-)?compose[\w.-]*\.ya?ml", re.IGNORECASE)
 _DOCKERFILE_NAME = re.compile(r"(?:[\w.-]*\.)?(?:Dockerfile|Containerfile)(?:\.[\w.-]+)?")
-_UNIT = re.compile(r"^\s*(?:ExecStart\s*=|\[Service\]\s*$)", re.MULTILINE)
-_FROM = re.compile(r"(?:\s*(?:#.*|ARG .*)?\n)*\s*FROM\s+\S+", re.IGNORECASE)
-_INSTRUCTION = re.compile(r"^\s*(?:CMD|ENTRYPOINT)\s", re.MULTILINE)
-_COMMAND = re.compile(r"\bvllm\b|^\s*--[a-z]|[\"(]\s*[\"']?--[a-z]", re.MULTILINE)
+_UNIT = re.compile(r"^[ \t]*(?:ExecStart[ \t]*=|\[Service\][ \t\r]*$)", re.MULTILINE)
+_FROM = re.compile(r"(?:[ \t\r]*(?:#.*|ARG .*)?\n)*[ \t]*FROM[ \t]+\S+", re.IGNORECASE)
+_INSTRUCTION = re.compile(r"^[ \t]*(?:CMD|ENTRYPOINT)\s", re.MULTILINE)
+_COMMAND = re.compile(r"\bvllm\b|^[ \t]*--[a-z]|[\"(][ \t]*[\"']?--[a-z]", re.MULTILINE)
 # A key at the left edge, or of an item of a list there. A colon inside of a word is none.
 _KEY = re.compile(r"^([\"']?)([A-Za-z_][\w./-]*)\1\s*:(?=\s|$)", re.MULTILINE)
-_FIRST_ITEM = re.compile(r"(?:\s*(?:#.*)?\n)*-( +)")
-_ITEM = re.compile(r"^\s*-\s", re.MULTILINE)
+_FIRST_ITEM = re.compile(r"(?:[ \t\r]*(?:#.*)?\n)*-( +)")
 _STACK_KEYS = {
     "servingEngineSpec", "routerSpec", "cacheserverSpec", "modelSpec", "modelURL", "vllmConfig",
 }  # fmt: skip
@@ -41,8 +40,10 @@ _CONFIG_KEYS = {
     "quantization", "reasoning-parser", "seed", "served-model-name", "speculative-config",
     "swap-space", "tensor-parallel-size", "tokenizer", "tool-call-parser", "trust-remote-code",
 }  # fmt: skip
-_IMAGE_BELOW = re.compile(r"^\s+[\"']?(?:image|command)[\"']?\s*:", re.MULTILINE)
-_COMMAND_TEXT = re.compile(r"^command\s*:\s*(?:[|>][-+\d]*\s*(?:#.*)?$|[^\s\[|>-])", re.MULTILINE)
+_IMAGE_BELOW = re.compile(r"^[ \t]+[\"']?(?:image|command)[\"']?[ \t]*:", re.MULTILINE)
+_COMMAND_TEXT = re.compile(
+    r"^command[ \t]*:[ \t]*(?:[|>][-+\d]*[ \t]*(?:#.*)?$|[^\s\[|>-])", re.MULTILINE
+)
 
 
 def kind_of(name: str, text: str) -> Kind | None:
@@ -58,12 +59,10 @@ def kind_of(name: str, text: str) -> Kind | None:
     if is_dockerfile(base):
         return "dockerfile"
     keys = _keys(text)
-    if "services" in keys and "kind" not in keys:
+    named_so = bool(keys) and _COMPOSE_NAME.fullmatch(base) is not None
+    if ("services" in keys or named_so) and not {"apiVersion", "kind"} & keys:
         return "compose"
-    found = _of_keys(keys, text)
-    if found is None and _COMPOSE_NAME.fullmatch(base) and keys:
-        return "compose"
-    return found or _of_plain(text, named=bool(PurePath(base).suffix))
+    return _of_keys(keys, text) or _of_plain(text, named=bool(PurePath(base).suffix))
 
 
 def is_dockerfile(name: str) -> bool:
@@ -113,7 +112,7 @@ def _of_plain(text: str, *, named: bool) -> Kind | None:
         return "systemd"
     if _FROM.match(text) and _INSTRUCTION.search(text):
         return "dockerfile"
-    if _ITEM.match(text) and not named:
+    if _FIRST_ITEM.match(text) and not named:
         return "kubernetes"  # arguments, item by item
     return "shell" if _COMMAND.search(text) else None
 

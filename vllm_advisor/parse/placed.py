@@ -17,6 +17,8 @@ _PART = re.compile(
     r"""(?P<blank>(?:\s|\\\r?\n)+)|'[^']*'?|"(?:[^"\\]|\\.)*"?|\\.?|[^\s'"\\]+""", re.DOTALL
 )
 
+_LONGEST = 100_000  # characters that variables in variables may make of a text
+
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[T]):
@@ -59,7 +61,7 @@ class PlacedText:
 
     def locate(self, offset: int) -> Location:
         """Where the character at an offset stands; offsets beyond the end count on."""
-        span = self.spans[bisect_right(self.spans, offset, key=lambda s: s.offset) - 1]
+        span = self.spans[self._after(offset) - 1]
         return Location(
             file=self.file, line=span.line, column=span.column + max(0, offset - span.offset)
         )
@@ -84,7 +86,7 @@ class PlacedText:
             return self
         text, spans, unresolved, done = "", list[Span](), list(self.unresolved), 0
         for match in pattern.finditer(self.text):
-            found = value(match)
+            found = value(match) if len(text) < _LONGEST else None
             if found is None:
                 unresolved.append(match.groupdict().get("name") or match[0])
                 continue
@@ -128,9 +130,15 @@ class PlacedText:
         """The spans of a part, its offsets counted from ``to``."""
         first = self.locate(start)
         yield Span(to, first.line, first.column)
-        for span in self.spans:
-            if start < span.offset < end:
-                yield Span(span.offset - start + to, span.line, span.column)
+        for index in range(self._after(start), len(self.spans)):
+            span = self.spans[index]
+            if span.offset >= end:
+                return
+            yield Span(span.offset - start + to, span.line, span.column)
+
+    def _after(self, offset: int) -> int:
+        """The first span that begins after an offset."""
+        return bisect_right(self.spans, offset, key=lambda span: span.offset)
 
 
 def _unquoted(match: re.Match[str]) -> list[tuple[int, int]]:

@@ -11,8 +11,9 @@ from vllm_advisor.types.edit import Edit
 class Problem(NamedTuple):
     """Something vLLM refuses, ignores or takes for something else.
 
-    ``code`` is one of ``ambiguous-flag``, ``boolean-with-value``, ``dotted-key``,
-    ``extra-argument``, ``flag-and-value-in-one-word``, ``invalid-choice``, ``invalid-value``,
+    ``code`` is one of ``ambiguous-flag``, ``args-as-one-string``, ``boolean-with-value``,
+    ``command-as-one-string``, ``dotted-key``, ``entrypoint-repeated``, ``extra-argument``,
+    ``flag-and-value-in-one-word``, ``invalid-choice``, ``invalid-value``,
     ``json-double-braces``, ``json-embedded-quotes``, ``json-invalid``, ``json-unknown-key``,
     ``json-unquoted``, ``line-continuation-missing``, ``list-as-comma-string``, ``missing-model``,
     ``missing-value``, ``positional-model-with-api-server``, ``wrong-entrypoint``. ``dest`` is the

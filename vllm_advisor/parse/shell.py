@@ -158,7 +158,8 @@ class _Reader:
         if rest:
             expanded = [t for word in rest for t in self._variables.expand(word)]
             tokens = tuple(self._token(*t) for t in expanded)
-            self._script.commands.append(Command(words=tokens, env=env, continues=continues))
+            if tokens:  # "$@" alone may be nothing
+                self._script.commands.append(Command(words=tokens, env=env, continues=continues))
 
     def _declare(self, words: list[Word]) -> None:
         exports = words[0].literal == "export" or any(w.literal == "-x" for w in words)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from vllm_advisor.parse.shell_words import Piece, Word
 from vllm_advisor.types.decision import Location
 
+# What a script of variables that double each other may grow to, in characters and in words.
+_LONGEST, _MOST = 100_000, 10_000
 _PLAIN = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _ARGUMENTS = re.compile(r"\$\{?[@*](?::[^}]*)?\}?")
 _ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[([@*])\](?::?[-+].*)?\}", re.DOTALL)
@@ -46,16 +48,16 @@ class Variables:
         """
         if word.elements is not None:
             items = [item for element in word.elements for item in self.expand(element)]
-            self.arrays[word.name] = [
-                *(self.arrays.get(word.name, []) if word.append else []),
-                *items,
-            ]
+            before = self.arrays.get(word.name, []) if word.append else []
+            self.arrays[word.name] = [*before, *items][:_MOST]
             return None
         quoted = [piece._replace(quoted=True) for piece in word.value]  # values are not split
         value = _joined(self._fields(quoted, word.start))
         if word.append and word.name in self.scalars:
-            before = self.scalars[word.name]
-            value = Value(before.text + value.text, before.unresolved + value.unresolved)
+            first = self.scalars[word.name]
+            value = Value(first.text + value.text, first.unresolved + value.unresolved)
+        if len(value.text) > _LONGEST:
+            value = Value(f"${word.name}", (word.name,))
         if keep:
             self.scalars[word.name] = value
         return value

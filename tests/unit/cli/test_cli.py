@@ -359,3 +359,33 @@ def test_size_reads_settings_as_vllm_would() -> None:
         done = run(*args, wrong)
         assert done.returncode == 2, wrong
         assert "bug" not in done.stderr
+
+
+def test_check_files_folders_and_standard_input(tmp_path: Path) -> None:
+    manifest = (
+        "kind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}"
+        "\n  containers:\n  - image: vllm/vllm-openai:v0.33.0\n    args: [Qwen/Qwen3-8B]\n"
+    )
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "p.yaml").write_text(manifest)
+    (tmp_path / "s.sh").write_text("vllm serve Qwen/Qwen3-8B --max-model-len 512\n")
+    done = run("check", "deploy", "s.sh", "-", "-f", "json", stdin=manifest, cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert done.returncode == 1  # 40,960 tokens do not fit an L4
+    assert [one["kind"] for one in report["instances"]] == ["kubernetes", "shell", "kubernetes"]
+    assert [one["gpu"] for one in report["instances"]] == ["l4", None, "l4"]
+    assert [f["location"]["file"] for f in report["findings"]] == ["-", "deploy/p.yaml"]
+    table = run("check", "deploy", cwd=tmp_path)
+    assert "Pod/p: Qwen/Qwen3-8B; vLLM 0.33.0 (deploy/p.yaml:6:5); 1 x l4" in " ".join(
+        table.stdout.split()
+    )
+
+
+def test_check_with_a_kind_that_is_named() -> None:
+    text = "model: Qwen/Qwen3-8B\nno-such: 1\nother: 2\nthird: 3\n"
+    unknown = run("check", "-", stdin=text)
+    assert unknown.returncode == 2
+    assert "--kind" in unknown.stderr
+    told = run("check", "-", "--kind", "config", stdin=text)
+    assert told.returncode == 1
+    assert told.stdout.count("FLG001 unknown-flag") == 3

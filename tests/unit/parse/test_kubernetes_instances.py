@@ -118,7 +118,7 @@ spec:
           securityContext: {runAsUser: 2000, capabilities: {drop: [ALL]}}
           volumeMounts:
             - {name: shm, mountPath: /dev/shm}
-            - {name: cache, mountPath: /root/.cache, subPath: hub}
+            - {name: cache, mountPath: /data/cache, subPath: hub}
             - {name: host, mountPath: /models, readOnly: true}
             - {name: gone, mountPath: /x}
         - {name: proxy, image: envoy}
@@ -213,7 +213,7 @@ def test_the_container_of_a_server() -> None:
     assert (memory.kind, memory.size) == ("emptyDir", 2 * GIB)
     assert [(m.path, m.kind, m.source, m.size, m.access_modes) for m in container.mounts] == [
         ("/dev/shm", "emptyDir", "", 2 * GIB, ()),
-        ("/root/.cache", "persistentVolumeClaim", "weights", 100 * GIB, ("ReadWriteOnce",)),
+        ("/data/cache", "persistentVolumeClaim", "weights", 100 * GIB, ("ReadWriteOnce",)),
         ("/models", "hostPath", "/srv/models", None, ()),
         ("/x", "", "", None, ()),
     ]

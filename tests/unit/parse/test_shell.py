@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vllm_advisor.parse.shell import read_script
+from vllm_advisor.parse.shell import Token, read_script
+from vllm_advisor.types.decision import Location
 
 BASH = shutil.which("bash")
 # Each line is one simple command for bash and for us.
@@ -136,3 +137,29 @@ function_name() { eight; }
 def test_a_command_says_that_it_follows_a_line_end() -> None:
     commands = read_script("one; two\n\nthree &\nfour", "s").commands
     assert [command.continues for command in commands] == [False, False, True, False]
+
+
+def test_a_shell_is_started_with_variables_and_arguments() -> None:
+    """Places of what comes from outside are its own; ``locate`` says those of the text."""
+    here = Location(file="env", line=7)
+    script = read_script(
+        'export B="$A-b"; run "$@" $A',
+        "f",
+        locate=lambda offset: Location(file="f", line=9, column=100 + offset),
+        env={"A": Token("a", here)},
+        arguments=[Token("one two", here), Token("$X", here, ("X",))],
+    )
+    (command,) = script.commands
+    assert [word.text for word in command.words] == ["run", "one two", "$X", "a"]
+    assert [str(word.location) for word in command.words] == [
+        "f:9:117",
+        "env:7:1",
+        "env:7:1",
+        "f:9:126",
+    ]
+    assert command.words[2].unresolved == ("X",)
+    assert {name: token.text for name, token in command.env.items()} == {"A": "a", "B": "a-b"}
+
+
+def test_a_word_that_is_nothing_is_no_command() -> None:
+    assert read_script('"$@"\n$*', "f").commands == []

@@ -1,6 +1,6 @@
-"""Subjects for rule tests: a script's commands with model, GPU and figures.
+"""Subjects for rule tests: the servers of a script or a manifest with model, GPU and figures.
 
-A script may say on a comment line of its own, before the command:
+A source may say on a comment line of its own, before the command:
 
     # gpu: h100-sxm x 8 x 2          two nodes of eight
     # vllm: 0.32.0
@@ -12,6 +12,7 @@ end of a line says which rules report that line.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -22,18 +23,27 @@ from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
-from vllm_advisor.parse.serve_command import ParsedCommand, parse_shell_script
+from vllm_advisor.parse.images import Image
+from vllm_advisor.parse.parsed_command import ParsedCommand
+from vllm_advisor.parse.sources import read_source
 from vllm_advisor.parse.suppressions import read_suppressions
 from vllm_advisor.rules.hf_overrides import context_length
-from vllm_advisor.rules.protocol import Subject
-from vllm_advisor.rules.registry import all_rules, run_rules, run_suppression_rules
+from vllm_advisor.rules.protocol import SourceSubject, Subject
+from vllm_advisor.rules.registry import (
+    all_rules,
+    run_rules,
+    run_source_rules,
+    run_suppression_rules,
+)
 from vllm_advisor.rules.suppressing import hold_back
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
 from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.finding import Finding, NotChecked
-from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.model import (
+    ModelFacts,
+)
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
@@ -46,25 +56,39 @@ _EXPECT = re.compile(r"# expect: *([A-Z0-9, ]+)$")
 
 
 def subjects(script: str, file: str = "serve.sh") -> list[Subject]:
-    """One subject per command of a script."""
-    header = dict(_HEADER.findall(script))
-    engine = load_engine(header.get("vllm"))
+    """One subject per server of a source, which is a script unless the file's name says else."""
+    return list(source_of(script, file).subjects)
+
+
+def source_of(text: str, file: str) -> SourceSubject:
+    """A source with a subject for each of its servers."""
+    header = dict(_HEADER.findall(text))
     node = node_of(header["gpu"]) if "gpu" in header else None
-    return [subject_of(c, engine, node) for c in parse_shell_script(script, file, engine)]
+
+    def engine_of(image: Image | None) -> EngineFacts:
+        return load_engine(header.get("vllm") or (image.version if image else "") or None)
+
+    deployed = read_source(text, file, engine_of)
+    found = []
+    for instance in deployed.instances:
+        image = instance.container.image if instance.container else None
+        subject = subject_of(instance.command, engine_of(image), node)
+        found.append(dataclasses.replace(subject, instance=instance, deployed=deployed))
+    return SourceSubject(deployed=deployed, subjects=tuple(found))
 
 
 def judge(
-    script: str, file: str = "serve.sh"
+    text: str, file: str = "serve.sh"
 ) -> tuple[list[Finding], list[Suppressed], list[NotChecked]]:
     """Findings that count, findings that comments keep back, and what could not be checked."""
-    found: list[Finding] = []
+    source = source_of(text, file)
+    findings: list[Finding] = []
     not_checked: list[NotChecked] = []
-    for subject in subjects(script, file):
-        findings, skipped = run_rules(subject)
-        found += findings
+    for found, skipped in (*map(run_rules, source.subjects), run_source_rules(source)):
+        findings += found
         not_checked += skipped
     ran = {rule.id for rule in all_rules()} - {skipped.rule for skipped in not_checked}
-    stay, back, uses = hold_back(found, read_suppressions(script, file), ran)
+    stay, back, uses = hold_back(findings, read_suppressions(text, file), ran)
     return [*stay, *run_suppression_rules(uses)], list(back), not_checked
 
 

@@ -1,4 +1,4 @@
-"""Every script in tests/rules: its whole list of findings is compared, line by line."""
+"""Every source in tests/rules: its whole list of findings is compared, line by line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from checked_subject import TESTS, expected, judge
 from vllm_advisor.rules.registry import all_rules
 
 FOLDER = TESTS / "rules"
-CASES = sorted(FOLDER.glob("*/*.sh"))
+CASES = sorted(path for path in FOLDER.glob("*/*") if path.is_file())
 
 
 def _name(path: Path) -> str:
@@ -32,7 +32,7 @@ def test_case(path: Path) -> None:
 
 @pytest.mark.parametrize("rule", [r.id for r in all_rules()])
 def test_rule_has_cases(rule: str) -> None:
-    kinds = {path.name.partition("-")[0] for path in (FOLDER / rule).glob("*.sh")}
+    kinds = {path.name.partition("-")[0] for path in (FOLDER / rule).glob("*")}
     assert {"bad", "ok"} <= kinds <= {"bad", "ok", "unknown"}
 
 

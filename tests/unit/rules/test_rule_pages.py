@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from checked_subject import TESTS, judge, subjects
+from checked_subject import TESTS, judge, source_of
 
 from vllm_advisor.rules.pages import rule_markdown, rules_markdown
 from vllm_advisor.rules.protocol import Rule
@@ -31,10 +31,11 @@ def _expect(path: Path, text: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def _script(section: str) -> str:
-    match = re.fullmatch(r"```bash\n(.*)\n```", section, re.DOTALL)
+def _example(section: str) -> tuple[str, str]:
+    """The text of an example, and a name that says what it is."""
+    match = re.fullmatch(r"```(bash|yaml)\n(.*)\n```", section, re.DOTALL)
     assert match, section
-    return match[1]
+    return match[2], {"bash": "serve.sh", "yaml": "example.yaml"}[match[1]]
 
 
 @_RULES
@@ -53,15 +54,15 @@ def test_page_begins_with_one_sentence(rule: Rule) -> None:
 
 @_RULES
 def test_bad_example_has_this_finding_only(rule: Rule) -> None:
-    found, _, _ = judge(_script(_sections(rule)["Bad"]))
+    found, _, _ = judge(*_example(_sections(rule)["Bad"]))
     assert [f.rule for f in found] == [rule.id]
 
 
 @_RULES
 def test_good_example_has_no_finding(rule: Rule) -> None:
-    script = _script(_sections(rule)["Good"])
-    assert subjects(script)
-    found, _, skipped = judge(script)
+    example = _example(_sections(rule)["Good"])
+    assert source_of(*example).subjects or rule.scope == "source"
+    found, _, skipped = judge(*example)
     assert found == []
     assert rule.id not in {s.rule for s in skipped}
 

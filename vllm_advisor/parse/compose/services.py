@@ -15,7 +15,12 @@ from vllm_advisor.parse.container import (
     Security,
     SharedMemory,
 )
-from vllm_advisor.parse.docker_units import docker_bytes, docker_seconds
+from vllm_advisor.parse.docker_units import (
+    decimal_number,
+    docker_bytes,
+    docker_seconds,
+    whole_number,
+)
 from vllm_advisor.parse.images import read_image
 from vllm_advisor.parse.placed import Placed
 from vllm_advisor.parse.yaml_tree import YamlValue
@@ -52,9 +57,8 @@ def gpus_of(service: YamlValue) -> tuple[Placed[int] | None, tuple[Placed[str], 
         )
         if ids:
             return Placed(len(ids), request.at("device_ids").location), ids
-        count = string_at(request.at("count"))
-        if count.isdecimal():
-            return Placed(int(count), request.at("count").location), ()
+        if (count := whole_at(request.at("count"))) is not None:
+            return count, ()
     return None, ()
 
 
@@ -66,8 +70,8 @@ def seconds_at(view: YamlValue) -> Placed[int] | None:
 
 def whole_at(view: YamlValue) -> Placed[int] | None:
     """A whole number."""
-    text = string_at(view)
-    return Placed(int(text), view.location) if text.isdecimal() else None
+    number = whole_number(string_at(view))
+    return None if number is None else Placed(number, view.location)
 
 
 def _environment(view: YamlValue) -> Iterator[EnvVar]:
@@ -119,9 +123,8 @@ def _resources(service: YamlValue) -> Resources:
 
 def _amounts(cpus: YamlValue, memory: YamlValue) -> Mapping[str, Placed[Fraction]]:
     found = {}
-    text = string_at(cpus)
-    if text.replace(".", "", 1).isdecimal() and text != ".":
-        found["cpu"] = Placed(Fraction(text.rstrip(".")), cpus.location)
+    if (cores := decimal_number(string_at(cpus))) is not None:
+        found["cpu"] = Placed(cores, cpus.location)
     if (size := docker_bytes(string_at(memory))) is not None:
         found["memory"] = Placed(Fraction(size), memory.location)
     return found
@@ -181,17 +184,17 @@ def _healthcheck(view: YamlValue) -> Probe | None:
 def _ports(view: YamlValue) -> Iterator[Placed[int]]:
     for one in view.items():
         target = string_at(one.at("target")) or string_at(one).rpartition(":")[2]
-        number = target.partition("/")[0]
-        if number.isdecimal():
-            yield Placed(int(number), one.location)
+        if (number := whole_number(target.partition("/")[0])) is not None:
+            yield Placed(number, one.location)
 
 
 def _security(service: YamlValue) -> Security:
     user = service.at("user")
-    number, _, group = string_at(user).partition(":")
+    name, _, group = string_at(user).partition(":")
+    user_id, group_id = whole_number(name), whole_number(group)
     return Security(
-        run_as_user=Placed(int(number), user.location) if number.isdecimal() else None,
-        run_as_group=Placed(int(group), user.location) if group.isdecimal() else None,
+        run_as_user=None if user_id is None else Placed(user_id, user.location),
+        run_as_group=None if group_id is None else Placed(group_id, user.location),
         read_only_root=service.at("read_only").placed_boolean(),
         privileged=service.at("privileged").placed_boolean(),
         capabilities_added=_names(service.at("cap_add")),

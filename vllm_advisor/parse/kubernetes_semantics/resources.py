@@ -29,6 +29,7 @@ _SUFFIXES = {
     **{letter: Fraction(1000) ** (power + 1) for power, letter in enumerate("kMGTPE")},
     "m": Fraction(1, 10**3), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9),
 }  # fmt: skip
+_LONGEST = 60  # characters; a longer text is no quantity
 WHOLE_BYTES = frozenset({"memory", "ephemeral-storage", "storage"})
 
 
@@ -36,7 +37,8 @@ def quantity(value: Any) -> Fraction | None:
     """A quantity as Kubernetes reads it (``"16Gi"``, ``"500m"``, ``4``); None if it does not."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    match = _QUANTITY.fullmatch(str(value))
+    text = str(value)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or abs(int(match[3] or 0)) > 30:
         return None
     # Fraction reads "1.5" and ".5", and refuses "1.".
