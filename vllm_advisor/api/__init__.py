@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vllm_advisor.api.checking import CheckReport, check, rules_text
+    from vllm_advisor.api.check_report import CheckReport
+    from vllm_advisor.api.checking import check
     from vllm_advisor.api.explaining import explain
     from vllm_advisor.api.facts import profile_names, profile_text
+    from vllm_advisor.api.fixing import Fixes, fixes_of
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.routing import RouteReport, route, route_trace
+    from vllm_advisor.api.rule_choice import CheckOptions, check_options, find_config
+    from vllm_advisor.api.rule_list import list_rules
     from vllm_advisor.api.size_report import size_report
     from vllm_advisor.api.sizing import SizeReport, size
     from vllm_advisor.api.traffic_report import TrafficReport
@@ -24,7 +28,9 @@ if TYPE_CHECKING:
     )
 
 _WHERE = {
-    "CheckReport": "checking",
+    "CheckOptions": "rule_choice",
+    "CheckReport": "check_report",
+    "Fixes": "fixing",
     "NeedleResult": "verifying",
     "PlanReport": "planning",
     "RoutesResult": "verifying",
@@ -32,7 +38,11 @@ _WHERE = {
     "SizeReport": "sizing",
     "TrafficReport": "traffic_report",
     "check": "checking",
+    "check_options": "rule_choice",
     "explain": "explaining",
+    "find_config": "rule_choice",
+    "fixes_of": "fixing",
+    "list_rules": "rule_list",
     "needle_plot": "verifying",
     "plan": "planning",
     "probe": "hardware",
@@ -41,7 +51,6 @@ _WHERE = {
     "read_report": "planning",
     "route": "routing",
     "route_trace": "routing",
-    "rules_text": "checking",
     "size": "sizing",
     "size_report": "size_report",
     "verify_needle": "verifying",
@@ -50,7 +59,9 @@ _WHERE = {
     "write_plot": "verifying",
 }
 __all__ = [
+    "CheckOptions",
     "CheckReport",
+    "Fixes",
     "NeedleResult",
     "PlanReport",
     "RouteReport",
@@ -58,7 +69,11 @@ __all__ = [
     "SizeReport",
     "TrafficReport",
     "check",
+    "check_options",
     "explain",
+    "find_config",
+    "fixes_of",
+    "list_rules",
     "needle_plot",
     "plan",
     "probe",
@@ -67,7 +82,6 @@ __all__ = [
     "read_report",
     "route",
     "route_trace",
-    "rules_text",
     "size",
     "size_report",
     "verify_needle",

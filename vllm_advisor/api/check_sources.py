@@ -22,7 +22,8 @@ from vllm_advisor.parse.sources import read_source
 from vllm_advisor.parse.yaml_tree import YamlDocument, load_yaml
 from vllm_advisor.types.decision import Location
 
-COMMAND_LINE = "command line"
+COMMAND_LINE = "command line"  # the file of a command given as words
+TEXT = "text"  # the file of a text given itself
 MAX_FILES = 2_000  # of a folder
 MAX_BYTES = 2_000_000  # of one file in it
 _FIX = "name a file or a folder, or write the command after --"
@@ -36,10 +37,14 @@ _READ = (*_YAML, ".sh", ".bash", ".service")
 
 @dataclass(slots=True)
 class Sources:
-    """What was read, and what was passed over."""
+    """What was read, and what was passed over.
+
+    ``texts`` are those of all files that were read, as they are written, by their name in places.
+    """
 
     deployed: list[Deployed] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def read_sources(
@@ -63,19 +68,25 @@ def read_sources(
     kind = None if kind is None else checked_kind(kind)
     found = Sources()
     if not isinstance(source, str | Path):
-        command = _command([str(word) for word in source], engine_of)
+        words = [str(word) for word in source]
+        command = _command(words, engine_of)
         if command is not None:
             found.deployed.append(command)
+            found.texts[COMMAND_LINE] = " ".join(words)
             return found
     elif text is None and kind is not None and not _exists(source):
-        text, source = str(source), "text"
+        text, source = str(source), TEXT
     for one in (source,) if isinstance(source, str | Path) else source:
         if text is not None and (isinstance(source, str | Path) or str(one) == "-"):
+            found.texts[str(one)] = text
             found.deployed.append(read_source(text, str(one), engine_of, kind=kind))
         elif Path(one).is_dir():
             _read_folder(Path(one), engine_of, kind, found)
         else:
-            found.deployed.append(_read_file(Path(one), str(one), engine_of, kind))
+            found.texts[str(one)] = _text(Path(one), str(one))
+            found.deployed.append(
+                read_source(found.texts[str(one)], str(one), engine_of, kind=kind)
+            )
     _tell_empty(found)
     return found
 
@@ -100,13 +111,9 @@ def _exists(source: str | Path) -> bool:
         return False
 
 
-def _read_file(path: Path, name: str, engine_of: EngineOf, kind: str | None) -> Deployed:
-    return read_source(_text(path, name), name, engine_of, kind=kind)
-
-
 def _text(path: Path, name: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8")  # line ends stay
     except (OSError, ValueError) as error:
         says = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read: {says}", where=name, fix=_FIX) from None
@@ -125,11 +132,13 @@ def _read_folder(folder: Path, engine_of: EngineOf, kind: str | None, found: Sou
             says = "a template of Helm: render it first (helm template) and check what comes out"
             found.notes.append(Note(says, Location(file=name, line=1)))
         elif own == KUBERNETES:
+            found.texts[name] = text
             manifests.setdefault(path.parent, []).extend(load_yaml(text, name))
         else:
             deployed = read_source(text, name, engine_of, kind=own)
             if deployed.instances or deployed.objects:
                 found.deployed.append(deployed)
+                found.texts[name] = text
             else:
                 skipped += 1
     for parent, documents in manifests.items():

@@ -6,7 +6,8 @@ import difflib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -80,6 +81,51 @@ def write_artifacts(
             fix="nothing was left there; choose another --output-dir or free some space",
         ) from None
     return tuple(a.path for a in artifacts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A file that is there, with its text now and its text to be."""
+
+    path: str
+    before: str
+    after: str
+
+
+def rewrite_files(files: Collection[Rewrite]) -> None:
+    """Replace the text of files, or of none of them; modes stay, links are followed.
+
+    Args:
+        files: UTF-8 texts; line ends are written as they stand in ``after``.
+
+    Raises:
+        OutputError: a file has another text than ``before``, or cannot be written.
+    """
+    if not files:
+        return
+    places = [Path(os.path.realpath(file.path)) for file in files]
+    folder = Path(os.path.commonpath([place.parent for place in places]))
+    try:
+        for file, place in zip(files, places, strict=True):
+            if place.read_bytes() != file.before.encode():
+                raise OutputError(
+                    "the file has changed since it was read", where=file.path, fix="run it again"
+                )
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".vllm-advisor-") as made:
+            staged = Path(made) / "new"
+            artifacts = []
+            for file, place in zip(files, places, strict=True):
+                artifact = Artifact(path=str(place.relative_to(folder)), text=file.after)
+                _write(artifact, staged)
+                shutil.copymode(place, staged / artifact.path)
+                artifacts.append(artifact)
+            _move_files(tuple(artifacts), staged, folder, backup=Path(made) / "old")
+    except OSError as error:
+        raise OutputError(
+            f"cannot write: {error.strerror or error}",
+            where=str(error.filename or folder),
+            fix="nothing was changed; look at the permissions of the file and its folder",
+        ) from None
 
 
 def _refuse_differing(

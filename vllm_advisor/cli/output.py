@@ -17,6 +17,18 @@ class DataFormat(StrEnum):
     YAML = "yaml"
 
 
+class CheckFormat(StrEnum):
+    """For check."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    GITHUB = "github"
+    JUNIT = "junit"
+    GITLAB = "gitlab"
+
+
 class PlanFormat(StrEnum):
     """For plan."""
 

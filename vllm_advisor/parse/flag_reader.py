@@ -11,6 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from vllm_advisor.parse.dotted_keys import take_dotted_keys
+from vllm_advisor.parse.flag_edits import boolean_edits, choice_edits
 from vllm_advisor.parse.flag_values import ValueRefusedError, read_value
 from vllm_advisor.parse.remarks import Note, Problem, UnknownFlag, Unresolved
 from vllm_advisor.parse.shell import Token
@@ -147,12 +148,16 @@ class FlagReader:
         if value is None:
             self._set(flag, match.spelling not in flag.negations, token)
             return taken
-        fix = f"write {match.spelling} alone"
+        fix, instead = f"write {match.spelling} alone", match.spelling
         if value.lower() in _FALSE_WORDS:
             opposite = flag.spellings if match.spelling in flag.negations else flag.negations
             fix = f"write {opposite[0]}" if opposite else f"leave out {match.spelling}"
+            instead = opposite[0] if opposite else ""
         says = f"{match.spelling} takes no value, vLLM refuses {value!r}"
-        self.problems.append(Problem(says, token.location, "boolean-with-value", fix, flag.dest))
+        edits = boolean_edits(token, following[:taken], value, instead)
+        self.problems.append(
+            Problem(says, token.location, "boolean-with-value", fix, flag.dest, edits=edits)
+        )
         return taken
 
     def _values(self, token: Token, spelling: str, sources: list[Token]) -> None:
@@ -174,8 +179,11 @@ class FlagReader:
             try:
                 values.append(read_value(flag, source.text))
             except ValueRefusedError as no:
+                place = source.location
+                edits = choice_edits(flag, source, token)
+                fix = f"write {edits[0].new}" if edits else no.fix
                 self.problems.append(
-                    Problem(no.message, source.location, no.code, no.fix, flag.dest, source.text)
+                    Problem(no.message, place, no.code, fix, flag.dest, source.text, edits)
                 )
                 if no.value is not None:
                     values.append(no.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vllm_advisor.types.decision import Location
+from vllm_advisor.types.edit import Edit
 
 
 class Problem(NamedTuple):
@@ -17,6 +18,7 @@ class Problem(NamedTuple):
     ``json-unquoted``, ``line-continuation-missing``, ``list-as-comma-string``, ``missing-model``,
     ``missing-value``, ``positional-model-with-api-server``, ``wrong-entrypoint``. ``dest`` is the
     flag's, where it is about one, and ``value`` what it was given, where that is refused.
+    ``edits`` make what ``fix`` says, where its meaning is certain.
     """
 
     message: str
@@ -25,6 +27,7 @@ class Problem(NamedTuple):
     fix: str = ""
     dest: str | None = None
     value: str = ""
+    edits: tuple[Edit, ...] = ()
 
 
 class UnknownFlag(NamedTuple):

@@ -3,37 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from vllm_advisor.report.check_summary import by_file, severity_counts, summary
 from vllm_advisor.report.console import Page
-from vllm_advisor.report.values import cell, counted
+from vllm_advisor.report.excerpt import excerpt
+from vllm_advisor.report.values import cell
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
 
-def print_findings(check: Mapping[str, Any]) -> None:
-    """Print every finding with its place and its fix, what was not checked, and the count.
+def print_findings(
+    check: Mapping[str, Any], texts: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Print the findings of each file, what is suppressed or was not checked, and the counts.
 
     Args:
         check: the report as plain data, as ``--format json`` prints it.
+        texts: what was read, by file: findings there are shown with their line.
     """
     page = Page()
-    findings: Sequence[Mapping[str, Any]] = check["findings"]
-    for finding in findings:
-        _print_finding(page, finding)
-    not_checked: Sequence[Mapping[str, Any]] = check["not_checked"]
-    if not_checked:
-        page.verbatim(("Not checked", "bold"))
-        for skipped in not_checked:
-            page.text(f"{skipped['rule']}: {skipped['reason']}", indent=2, bullet="- ")
+    for file, findings in by_file(check["findings"]).items():
+        page.verbatim((file, "bold"), f"  {severity_counts(findings)}")
         page.blank()
+        for finding in findings:
+            _print_finding(page, finding, texts)
+    _print_list(
+        page,
+        "Suppressed",
+        [
+            f"{_name(s)} {_place(s['location'])}: {s['reason'] or 'without a reason'}"
+            for s in check.get("suppressed", ())
+        ],
+    )
+    _print_list(page, "Not checked", [f"{n['rule']}: {n['reason']}" for n in check["not_checked"]])
     _print_sources(page, check)
-    counts = [
-        counted(sum(f["severity"] == severity for f in findings), noun)
-        for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "remark"))
-    ]
-    unchecked = f"; {counted(len(not_checked), 'rule')} not checked" if not_checked else ""
-    page.text(f"{', '.join(counts)}{unchecked} (vLLM {check['vllm_version']})")
+    page.text(summary(check))
+
+
+def _print_finding(page: Page, finding: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+    severity = finding["severity"]
+    page.text(
+        (severity, _STYLES.get(severity, "bold")),
+        (f" {_name(finding)}", "bold"),
+        f"  {_place(finding['location'])}",
+        f"  (confidence {finding['confidence']})" if finding["confidence"] != "high" else "",
+    )
+    line, caret = excerpt(finding["location"], texts, page.width)
+    if line:
+        page.verbatim(line)
+        page.verbatim((caret, _STYLES.get(severity, "bold")))
+    page.text(finding["message"], indent=2)
+    evidence = _evidence(finding.get("evidence"))
+    if evidence:
+        page.text((evidence, "dim"), indent=2)
+    if finding["fix"]:
+        can = any(edit["safe"] for edit in finding.get("edits", ()))
+        page.text(finding["fix"], " (--fix does it)" if can else "", indent=2, bullet="fix: ")
+    page.blank()
 
 
 def _print_sources(page: Page, check: Mapping[str, Any]) -> None:
@@ -48,31 +76,28 @@ def _print_sources(page: Page, check: Mapping[str, Any]) -> None:
         page.text(f"{name}; {version}; {gpu}", indent=2, bullet="- ")
     if read:
         page.blank()
-    notes: Sequence[Mapping[str, Any]] = check.get("notes", ())
-    if notes:
-        page.verbatim(("Notes", "bold"))
-        for note in notes:
-            place = note["location"]
-            page.text(f"{place['file']}:{place['line']}: {note['message']}", indent=2, bullet="- ")
-        page.blank()
+    notes = [
+        f"{note['location']['file']}:{note['location']['line']}: {note['message']}"
+        for note in check.get("notes", ())
+    ]
+    _print_list(page, "Notes", notes)
 
 
-def _print_finding(page: Page, finding: Mapping[str, Any]) -> None:
-    place = finding["location"]
-    severity = finding["severity"]
-    page.text(
-        (severity, _STYLES.get(severity, "bold")),
-        (f" {finding['rule']} {finding['name']}", "bold"),
-        f"  {place['file']}:{place['line']}:{place['column']}",
-        f"  (confidence {finding['confidence']})" if finding["confidence"] != "high" else "",
-    )
-    page.text(finding["message"], indent=2)
-    evidence = _evidence(finding.get("evidence"))
-    if evidence:
-        page.text((evidence, "dim"), indent=2)
-    if finding["fix"]:
-        page.text(finding["fix"], indent=2, bullet="fix: ")
+def _print_list(page: Page, title: str, entries: Sequence[str]) -> None:
+    if not entries:
+        return
+    page.verbatim((title, "bold"))
+    for entry in entries:
+        page.text(entry, indent=2, bullet="- ")
     page.blank()
+
+
+def _name(finding: Mapping[str, Any]) -> str:
+    return f"{finding['rule']} {finding['name']}"
+
+
+def _place(place: Mapping[str, Any]) -> str:
+    return f"{place['file']}:{place['line']}:{place['column']}"
 
 
 def _evidence(evidence: Any) -> str:

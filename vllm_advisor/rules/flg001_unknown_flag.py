@@ -21,8 +21,9 @@ vllm serve Qwen/Qwen3-8B --kv-offloading-size 4
 ```
 
 ## Fix
-Write what took the flag's place, or leave it out. Where that is not recorded, close spellings are
-listed; a close spelling need not mean the same.
+Write what took the flag's place, its name in this version, or leave it out. Where another version's
+flag has only another spelling here, `--fix` writes that one. Close spellings are listed; a close
+spelling need not mean the same.
 
 ## References
 - vllm:0.33.0:vllm/utils/argparse_utils.py#FlexibleArgumentParser
@@ -35,7 +36,10 @@ from collections.abc import Iterator
 
 from vllm_advisor.knowledge.engines import known_versions, load_engine
 from vllm_advisor.knowledge.version_names import flag_replacement
+from vllm_advisor.parse.remarks import UnknownFlag
 from vllm_advisor.rules.protocol import Fault, Subject, rule
+from vllm_advisor.types.edit import Edit
+from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.finding import Severity
 
 
@@ -48,13 +52,17 @@ def check(subject: Subject) -> Iterator[Fault]:
         elsewhere = [v for v in known_versions() if load_engine(v).flag(name) is not None]
         message = f"vLLM {version} has no flag {name}"
         fixes = []
+        same = _same_flag(subject.engine, name, elsewhere)
+        if same:
+            message += f"; it is written {same} there"
+            fixes.append(f"write {same}")
         if elsewhere:
             message += f"; {', '.join(elsewhere)} has it"
             fixes.append(f"use vLLM {elsewhere[-1]}")
         instead = flag_replacement(name)
         if instead is not None:
             fixes.append(instead)
-        elif unknown.close:
+        elif unknown.close and not same:
             fixes.append(f"if one of these is meant, write it: {', '.join(unknown.close)}")
         if instead is None or not instead.startswith("leave it out"):
             fixes.append(f"leave {name} out")
@@ -63,4 +71,23 @@ def check(subject: Subject) -> Iterator[Fault]:
             location=unknown.location,
             fix="; or ".join(fixes),
             evidence=(("flag", name), ("vllm_version", version)),
+            edits=_renamed(unknown, name, same) if same else (),
         )
+
+
+def _same_flag(engine: EngineFacts, name: str, elsewhere: list[str]) -> str | None:
+    """How this version spells what another one means by a name, if it takes the same values."""
+    for version in reversed(elsewhere):
+        other = load_engine(version).flag(name)
+        if other is None or (here := engine.flags.get(other.dest)) is None:
+            continue
+        if (here.kind, here.nargs) == (other.kind, other.nargs):
+            spellings = here.negations if name in other.negations else here.spellings
+            return spellings[0] if spellings else None
+    return None
+
+
+def _renamed(unknown: UnknownFlag, name: str, instead: str) -> tuple[Edit, ...]:
+    place = unknown.location
+    edit = Edit(file=place.file, line=place.line, column=place.column, old=name, new=instead)
+    return (edit,)

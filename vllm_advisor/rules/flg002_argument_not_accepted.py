@@ -49,6 +49,7 @@ def check(subject: Subject) -> Iterator[Fault]:
                 location=problem.location,
                 fix=problem.fix or _fix(subject, problem),
                 evidence=(("problem", problem.code),),
+                edits=problem.edits,
             )
 
 

@@ -92,6 +92,7 @@ def check(subject: Subject) -> Iterator[Fault]:
                 or problem.fix
                 or f"leave {subject.spelling(problem.dest or '')} out",
                 evidence=(("problem", problem.code), ("flag", problem.dest or "")),
+                edits=problem.edits,
             )
     for arg in subject.args:
         allowed = _RANGES.get(arg.dest)

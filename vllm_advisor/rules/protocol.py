@@ -16,10 +16,12 @@ from vllm_advisor.parse.serve_command import ParsedCommand
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Location
+from vllm_advisor.types.edit import Edit
 from vllm_advisor.types.engine import EngineArgs, EngineFacts
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
+from vllm_advisor.types.suppression import Suppression
 from vllm_advisor.types.workload import RequestClass
 
 Need = Literal["model", "accelerator", "settings", "figures", "workload"]
@@ -111,13 +113,15 @@ class Fault:
     """What a rule found; the rule's id, name, severity and confidence are added to it.
 
     ``fix`` names the flag to change, and the number where there is one. ``evidence`` holds the
-    figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``.
+    figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``. ``edits``
+    make the fix, all of them together, where a machine can.
     """
 
     message: str
     location: Location
     fix: str
     evidence: tuple[tuple[str, str | int | float], ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.fix:
@@ -132,9 +136,23 @@ class SourceSubject:
     subjects: tuple[Subject, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressionUse:
+    """One suppression, and what came of it.
+
+    ``idle`` are those of its names that kept no finding back, although their rules ran; ``unknown``
+    those that name no rule a comment can suppress, each with the nearest names there are.
+    """
+
+    suppression: Suppression
+    idle: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
 Check = Callable[[Subject], Iterator[Fault]]
 SourceCheck = Callable[[SourceSubject], Iterator[Fault]]
-Scope = Literal["instance", "source"]
+SuppressionCheck = Callable[[SuppressionUse], Iterator[Fault]]
+Scope = Literal["instance", "source", "suppression"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +160,8 @@ class Rule:
     """One rule of ``check``. Its page is the docstring of the module it stands in.
 
     ``needs`` are facts without which it cannot run; ``flags`` the dests whose values it reads.
-    ``scope`` says whether ``check`` gets a :class:`Subject` or a :class:`SourceSubject`.
+    ``scope`` says whether ``check`` gets a :class:`Subject`, a :class:`SourceSubject` or a
+    :class:`SuppressionUse`.
     """
 
     id: str
@@ -152,6 +171,11 @@ class Rule:
     flags: tuple[str, ...]
     check: Callable[[Any], Iterator[Fault]]
     scope: Scope = "instance"
+
+    @property
+    def family(self) -> str:
+        """The letters of the id: ``KV``."""
+        return self.id[:-3]
 
     @property
     def page(self) -> str:
@@ -212,5 +236,22 @@ def source_rule(
         return Rule(
             id=id, name=name, severity=severity, needs=(), flags=(), check=check, scope="source"
         )
+
+    return make
+
+
+def suppression_rule(
+    *,
+    id: str,  # noqa: A002 - the field's own word
+    name: str,
+    severity: Severity,
+) -> Callable[[SuppressionCheck], Rule]:
+    """Make a rule of a function that judges one suppression of a file, after everything else."""
+
+    def make(check: SuppressionCheck) -> Rule:
+        return Rule(
+            id=id, name=name, severity=severity, needs=(), flags=(), check=check,
+            scope="suppression",
+        )  # fmt: skip
 
     return make

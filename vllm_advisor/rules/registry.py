@@ -14,27 +14,18 @@ from collections.abc import Collection, Iterable
 
 import vllm_advisor.rules as package
 from vllm_advisor.errors import InputError, UnknownFactError
-from vllm_advisor.rules.protocol import Fault, Rule, SourceSubject, Subject
+from vllm_advisor.rules.protocol import (
+    Fault,
+    Rule,
+    SourceSubject,
+    Subject,
+    SuppressionUse,
+)
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.finding import Finding, NotChecked
 from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 
 _MODULE = re.compile(r"[a-z0-9]+?\d{3}_\w+")
-_PAGE = """\
-# Rules of `vllm-advisor check`
-
-An `error` is something vLLM refuses to start with, reads as something else, or fails on later. A
-`warning` starts and then serves less than the hardware could, or not what the workload asks for. An
-`info` may be meant so. Rules about traffic need `--workload`: a workload file, or its `classes`
-alone.
-
-A rule whose facts are not known is reported as not checked, with the fact that is missing; it never
-counts as passed. Confidence is `high` unless the figures behind a finding rest on assumptions, the
-vLLM version is not recorded, or a word that only the shell knows may set more flags.
-
-| id | name | severity | what is wrong |
-|---|---|---|---|
-{rows}"""
 # Flags behind an instance's figures: the fields of InstanceSettings bear vLLM's own names, but for
 # two that are made from these.
 _SIZING_FLAGS = (
@@ -91,6 +82,27 @@ def find_rule(name: str) -> Rule:
         InputError: there is none.
     """
     return _selected((name,))[0]
+
+
+def run_suppression_rules(
+    uses: Iterable[SuppressionUse], select: Collection[str] | None = None
+) -> tuple[Finding, ...]:
+    """Judge the suppressions of a file.
+
+    Args:
+        uses: each suppression and what came of it.
+        select: ids or names of the rules to run; ``None`` for all.
+
+    Raises:
+        InputError: ``select`` names no rule.
+    """
+    rules = [rule for rule in _selected(select) if rule.scope == "suppression"]
+    return tuple(
+        _finding(rule, fault, Confidence.HIGH)
+        for use in uses
+        for rule in rules
+        for fault in rule.check(use)
+    )
 
 
 def run_rules(
@@ -152,15 +164,6 @@ def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=place))
 
 
-def rules_markdown() -> str:
-    """The page of all rules, as ``docs/rules.md`` has it."""
-    rows = []
-    for rule in _RULES:
-        summary = rule.summary.replace("|", r"\|")
-        rows.append(f"| {rule.id} | {rule.name} | {rule.severity} | {summary} |\n")
-    return _PAGE.format(rows="".join(rows))
-
-
 def _selected(select: Collection[str] | None) -> tuple[Rule, ...]:
     if select is None:
         return _RULES
@@ -211,4 +214,5 @@ def _finding(rule: Rule, fault: Fault, confidence: Confidence) -> Finding:
         location=fault.location,
         fix=fault.fix,
         evidence=fault.evidence,
+        edits=fault.edits,
     )

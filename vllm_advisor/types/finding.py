@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vllm_advisor.types.decision import Location
+from vllm_advisor.types.edit import Edit
 from vllm_advisor.types.source import Confidence
 
 
@@ -19,7 +20,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fault, with its place, the figures behind it and the fix."""
+    """One fault, with its place, the figures behind it and the fix.
+
+    ``edits`` make the fix, where it is one that a machine can make: all of them together.
+    """
 
     rule: str
     name: str
@@ -29,6 +33,7 @@ class Finding:
     location: Location
     fix: str
     evidence: tuple[tuple[str, str | int | float], ...] = ()
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,7 +173,7 @@ def test_infeasible_plans_exit_1_and_write_nothing(tmp_path: Path) -> None:
         (("init", "--profile", "absent"), "", 2, "Bundled are"),
         (("profiles", "gpus", "absent"), "", 3, "error:"),
         (("profiles", "workloads", "absent"), "", 2, "error:"),
-        (("rules", "XX999"), "", 2, "there is no rule"),
+        (("rules", "XX999"), "", 2, "no rule or family of rules is called"),
         (("check", "absent.sh"), "", 2, "cannot read"),
         (("check", "-"), "echo hello", 2, "error:"),
         (("no-such-command",), "", 2, "No such command"),

@@ -30,9 +30,16 @@ from vllm_advisor.knowledge.workloads import load_traffic
 from vllm_advisor.parse.images import Image
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.sources import read_source
+from vllm_advisor.parse.suppressions import read_suppressions
 from vllm_advisor.rules.hf_overrides import context_length
 from vllm_advisor.rules.protocol import SourceSubject, Subject
-from vllm_advisor.rules.registry import run_rules, run_source_rules
+from vllm_advisor.rules.registry import (
+    all_rules,
+    run_rules,
+    run_source_rules,
+    run_suppression_rules,
+)
+from vllm_advisor.rules.suppressing import hold_back
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
@@ -44,6 +51,7 @@ from vllm_advisor.types.model import (
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
+from vllm_advisor.types.suppression import Suppressed
 
 TESTS = Path(__file__).parents[2]
 _CONFIGS = TESTS / "data" / "configs"
@@ -77,15 +85,19 @@ def source_of(text: str, file: str) -> SourceSubject:
     return SourceSubject(deployed=deployed, subjects=tuple(found))
 
 
-def judged(text: str, file: str) -> tuple[list[Finding], list[NotChecked]]:
-    """What all rules find in a source, and which could not run."""
+def judge(
+    text: str, file: str = "serve.sh"
+) -> tuple[list[Finding], list[Suppressed], list[NotChecked]]:
+    """Findings that count, findings that comments keep back, and what could not be checked."""
     source = source_of(text, file)
     findings: list[Finding] = []
     not_checked: list[NotChecked] = []
     for found, skipped in (*map(run_rules, source.subjects), run_source_rules(source)):
         findings += found
         not_checked += skipped
-    return findings, not_checked
+    ran = {rule.id for rule in all_rules()} - {skipped.rule for skipped in not_checked}
+    stay, back, uses = hold_back(findings, read_suppressions(text, file), ran)
+    return [*stay, *run_suppression_rules(uses)], list(back), not_checked
 
 
 def subject_of(command: ParsedCommand, engine: EngineFacts, node: Node | None) -> Subject:

@@ -121,11 +121,24 @@ def test_flg001_names_the_flag_without_its_value() -> None:
     assert _one(f"{QWEN} --zz-top=16").fix == "leave --zz-top out"
 
 
-def test_flg001_names_versions_and_close_spellings() -> None:
+def test_flg001_names_the_spelling_of_this_version_and_the_versions_that_have_the_other() -> None:
     finding = _disable_on_032()
-    assert finding.message == "vLLM 0.32.0 has no flag --disable-prefix-caching; 0.33.0 has it"
-    assert finding.fix.startswith("use vLLM 0.33.0; or if one of these is meant, write it: --")
-    assert "--enable-prefix-caching" in finding.fix
+    assert finding.message == (
+        "vLLM 0.32.0 has no flag --disable-prefix-caching; it is written "
+        "--no-enable-prefix-caching there; 0.33.0 has it"
+    )
+    assert finding.fix == (
+        "write --no-enable-prefix-caching; or use vLLM 0.33.0; or leave --disable-prefix-caching out"
+    )
+
+
+def test_flg001_names_close_spellings_where_no_version_has_the_flag() -> None:
+    finding = _one(f"{QWEN} --max-modle-len 4096")
+    assert finding.fix == (
+        "if one of these is meant, write it: --max-model-len, --max-log-len, "
+        "--model; or leave --max-modle-len out"
+    )
+    assert finding.edits == ()  # close is not the same
 
 
 def _disable_on_032() -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checked_subject import TESTS, expected, judged
+from checked_subject import TESTS, expected, judge
 
 from vllm_advisor.rules.registry import all_rules
 
@@ -21,7 +21,7 @@ def _name(path: Path) -> str:
 def test_case(path: Path) -> None:
     script, rule = path.read_text("utf-8"), path.parent.name
     kind = path.name.partition("-")[0]
-    found, skipped = judged(script, path.name)
+    found, _, skipped = judge(script, path.name)
     not_checked = {s.rule for s in skipped}
     assert sorted((f.location.line, f.rule) for f in found) == expected(script)
     assert all(f.location.file == path.name and f.fix and f.message for f in found)

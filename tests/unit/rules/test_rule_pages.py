@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
-from checked_subject import TESTS, judged, source_of
+from checked_subject import TESTS, judge, source_of
 
+from vllm_advisor.rules.pages import rule_markdown, rules_markdown
 from vllm_advisor.rules.protocol import Rule
-from vllm_advisor.rules.registry import all_rules, rules_markdown
+from vllm_advisor.rules.registry import all_rules
 
+DOCS = TESTS.parent / "docs"
 HEADINGS = ["What it checks", "Why it matters", "Bad", "Good", "Fix", "References"]
 _RULES = pytest.mark.parametrize("rule", all_rules(), ids=lambda r: r.id)
 # The examples in YAML are checked by test_yaml_pages.py.
@@ -21,6 +25,14 @@ _SCRIPTED = pytest.mark.parametrize(
 def _sections(rule: Rule) -> dict[str, str]:
     parts = re.split(r"^## (.+)$", rule.page, flags=re.MULTILINE)
     return dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
+
+
+def _expect(path: Path, text: str) -> None:
+    """Compare with a page of docs; ``UPDATE_GOLDEN=1`` writes it anew."""
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert path.is_file(), f"UPDATE_GOLDEN=1 writes {path}"
+    assert text == path.read_text(encoding="utf-8")
 
 
 def _example(section: str) -> tuple[str, str]:
@@ -46,16 +58,16 @@ def test_page_begins_with_one_sentence(rule: Rule) -> None:
 
 @_SCRIPTED
 def test_bad_example_has_this_finding_only(rule: Rule) -> None:
-    findings, _ = judged(*_example(_sections(rule)["Bad"]))
-    assert [f.rule for f in findings] == [rule.id]
+    found, _, _ = judge(*_example(_sections(rule)["Bad"]))
+    assert [f.rule for f in found] == [rule.id]
 
 
 @_SCRIPTED
 def test_good_example_has_no_finding(rule: Rule) -> None:
     example = _example(_sections(rule)["Good"])
     assert source_of(*example).subjects or rule.scope == "source"
-    findings, skipped = judged(*example)
-    assert findings == []
+    found, _, skipped = judge(*example)
+    assert found == []
     assert rule.id not in {s.rule for s in skipped}
 
 
@@ -67,13 +79,27 @@ def test_references_are_addresses_or_places_in_vllm(rule: Rule) -> None:
         assert re.fullmatch(r"- (https://\S+|vllm:\d+\.\d+\.\d+:vllm/\S+)", line), line
 
 
-def test_docs_page_is_current() -> None:
-    page = (TESTS.parent / "docs" / "rules.md").read_text("utf-8")
-    assert page == rules_markdown()
+def test_the_table_in_docs_is_current() -> None:
+    _expect(DOCS / "rules.md", rules_markdown())
+
+
+@_RULES
+def test_the_page_in_docs_is_current(rule: Rule) -> None:
+    _expect(DOCS / "rules" / f"{rule.id}.md", rule_markdown(rule))
+
+
+def test_docs_have_a_page_for_every_rule_and_no_other() -> None:
+    pages = {path.name for path in (DOCS / "rules").iterdir()}
+    assert pages == {f"{rule.id}.md" for rule in all_rules()}
 
 
 def test_table_lists_every_rule_once() -> None:
     rows = re.findall(
-        r"^\| ([A-Z0-9]+) \| ([a-z0-9-]+) \| (\w+) \| (.+) \|$", rules_markdown(), re.MULTILINE
+        r"^\| \[([A-Z0-9]+)\]\((\S+)\) \| ([a-z0-9-]+) \| (\w+) \| (.+) \|$",
+        rules_markdown(),
+        re.MULTILINE,
     )
-    assert rows == [(r.id, r.name, str(r.severity), r.summary) for r in all_rules()]
+    assert rows == [
+        (r.id, f"rules/{r.id}.md", r.name, str(r.severity), r.summary) for r in all_rules()
+    ]
+    assert all((DOCS / link).is_file() for _, link, *_ in rows)

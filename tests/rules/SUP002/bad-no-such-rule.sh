@@ -1,0 +1,1 @@
+vllm serve Qwen/Qwen3-8B  # vllm-advisor: ignore=CTX999 reason="mistyped"  # expect: SUP002
