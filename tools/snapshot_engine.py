@@ -139,14 +139,18 @@ def _plain(value: Any) -> Any:
     return None
 
 
-def _deprecation(action: argparse.Action, parser: argparse.ArgumentParser) -> str | None:
-    """The sentence of the help that says the flag is deprecated."""
-    text = " ".join((action.help or "").replace("%%", "%").split())
-    for sentence in re.split(r"(?<=[.!])\s+(?=[A-Z`\[(-])", text):
+def deprecation(text: str, *, marked: bool) -> str | None:
+    """The sentence of a help text that says the flag is deprecated."""
+    plain = " ".join(text.replace("%%", "%").split())
+    for sentence in re.split(r"(?<=[.!])\s+(?=[A-Z`\[(-])", plain):
         if _SAYS_DEPRECATED.search(sentence):
             return sentence.strip()
-    marked = action in getattr(parser, "_deprecated", ()) or getattr(action, "deprecated", False)
     return "deprecated" if marked else None
+
+
+def _deprecation(action: argparse.Action, parser: argparse.ArgumentParser) -> str | None:
+    marked = action in getattr(parser, "_deprecated", ()) or getattr(action, "deprecated", False)
+    return deprecation(action.help or "", marked=bool(marked))
 
 
 def _sets_false(parser: argparse.ArgumentParser, action: argparse.Action, option: str) -> bool:
@@ -165,11 +169,11 @@ def read_flags(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
     for dest, pairs in sorted(options.items()):
         action = pairs[0][1]
         kind = _kind(action)
-        names = sorted((option for option, _ in pairs), key=_spelling_order)
+        names = sorted((option for option, _ in pairs), key=spelling_order)
         negations: list[str] = []
         if kind == "bool":
             negations = [o for o, a in pairs if _sets_false(parser, a, o)]
-            negations.sort(key=_spelling_order)
+            negations.sort(key=spelling_order)
         flag = {
             "dest": dest,
             "spellings": [name for name in names if name not in negations],
@@ -184,7 +188,7 @@ def read_flags(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
     return flags
 
 
-def _spelling_order(option: str) -> tuple[bool, bool]:
+def spelling_order(option: str) -> tuple[bool, bool]:
     """Long before short, and ``--no-x``, which older versions take too, before other inverses."""
     return (not option.startswith("--"), not option.startswith("--no-"))
 
