@@ -5,9 +5,9 @@ It reads the sources of releases and imports or runs nothing of them (``tools/en
     python tools/engine_history.py FOLDER --get 0.11.0 0.12.0     # pip download, keep the .py files
     python tools/engine_history.py FOLDER                         # read every release in FOLDER
 
-FOLDER has one folder per release, each with its ``vllm/``. All releases that the history holds have
-to be there, so that it never loses one. Releases with a snapshot of their real parser
-(``tools/snapshot_engine.py``) are compared with it, and their flags are left to it.
+FOLDER has one folder per release, each with its ``vllm/``. What the history says of other releases
+is kept. A release with a snapshot of its real parser (``tools/snapshot_engine.py``) is compared
+with it, and its flags are left to it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from engine_source.flags import read_flags
 from engine_source.interpreter import Interpreter
 from engine_source.modules import SourceTree
-from engine_source.tables import read_environment, read_quantization
+from engine_source.tables import read_connectors, read_environment, read_quantization
 from packaging.version import Version
 
 ENGINES = Path(__file__).parents[1] / "profiles" / "engines"
@@ -57,6 +56,7 @@ def read_release(version: str, root: Path) -> dict[str, Any]:
         "flags": {flag.pop("dest"): flag for flag in flags},
         "environment": read_environment(reading),
         "quantization": read_quantization(reading),
+        "connectors": read_connectors(reading),
     }
     unread = [name for name, flag in tables["flags"].items() if flag["kind"] is None]
     print(f"{version}: {', '.join(f'{len(t)} {n}' for n, t in tables.items())}", end="")
@@ -119,11 +119,36 @@ def write(name: str, head: dict[str, Any], entries: list[dict[str, Any]]) -> Non
     print(f"{path}: {len(entries)} entries, {len(text) / 1000:.0f} kB")
 
 
-def lost(versions: list[str]) -> list[str]:
-    """Releases that the history has and the folder has not."""
-    path = HISTORY / "environment.yaml"
-    known = json.loads(path.read_text("utf-8"))["versions"] if path.is_file() else []
-    return [version for version in known if version not in versions]
+def kept(name: str) -> tuple[dict[str, Any], dict[str, Table]]:
+    """A file as it is: its head, and the entries of each release."""
+    path = HISTORY / f"{name}.yaml"
+    if not path.is_file():
+        return {"versions": []}, {}
+    head = json.loads(path.read_text("utf-8"))
+    versions = head["versions"]
+    tables: dict[str, Table] = {version: {} for version in versions}
+    for entry in head.pop("entries"):
+        since, until = entry.pop("since"), entry.pop("until", versions[-1])
+        dest = entry.pop("name")
+        for version in versions[versions.index(since) : versions.index(until) + 1]:
+            tables[version][dest] = entry
+    return head, tables
+
+
+def merge(name: str, releases: list[dict[str, Any]]) -> None:
+    """Put releases into a file of the history."""
+    head, tables = kept(name)
+    tables |= {release["version"]: release[name] for release in releases}
+    versions = sorted(tables, key=Version)
+    if not versions:
+        return
+    head = {"about": _ABOUT, "versions": versions, "sources": head.get("sources", {})}
+    if name == "flags":
+        head["sources"] |= {release["version"]: release["source"] for release in releases}
+        head["sources"] = {version: head["sources"][version] for version in versions}
+    else:
+        del head["sources"]
+    write(name, head, ranges([(version, tables[version]) for version in versions], versions[-1]))
 
 
 def main() -> None:
@@ -137,33 +162,19 @@ def main() -> None:
     if arguments.get:
         return
     found = [path for path in arguments.folder.iterdir() if (path / "vllm").is_dir()]
-    roots = sorted(found, key=lambda path: Version(path.name))
-    if gone := lost([root.name for root in roots]):
-        sys.exit(f"the history would lose {', '.join(gone)}: get them first")
-    releases = [read_release(root.name, root) for root in roots]
-    versions = [release["version"] for release in releases]
-    _write_all(releases, versions, lambda version: ENGINES / f"{version}.yaml")
-
-
-def _write_all(
-    releases: list[dict[str, Any]], versions: list[str], snapshot: Callable[[str], Path]
-) -> None:
+    releases = [read_release(p.name, p) for p in sorted(found, key=lambda p: Version(p.name))]
     HISTORY.mkdir(exist_ok=True)
-    read = []
+    without_snapshot = []
     for release in releases:
-        path = snapshot(release["version"])
-        if not path.is_file():
-            read.append(release)
+        snapshot = ENGINES / f"{release['version']}.yaml"
+        if not snapshot.is_file():
+            without_snapshot.append(release)
             continue
-        for line in differences(release["flags"], path):
+        for line in differences(release["flags"], snapshot):
             print(f"{release['version']}: {line}")
-    own = [release["version"] for release in read]
-    sources = {release["version"]: release["source"] for release in read}
-    head = {"about": _ABOUT, "versions": own, "sources": sources}
-    write("flags", head, ranges([(r["version"], r["flags"]) for r in read], own[-1]))
-    head = {"about": _ABOUT, "versions": versions}
-    for name in ("environment", "quantization"):
-        write(name, head, ranges([(r["version"], r[name]) for r in releases], versions[-1]))
+    merge("flags", without_snapshot)
+    for name in ("environment", "quantization", "connectors"):
+        merge(name, releases)
 
 
 if __name__ == "__main__":

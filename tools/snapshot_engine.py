@@ -31,6 +31,12 @@ PARSER_MODULES = (  # newest first
     "vllm.entrypoints.openai.cli_args",
 )
 _POSITIONAL = "model_tag"
+_OWN_KINDS = {  # of vLLM's own type functions
+    "human_readable_int_or_auto": "tokens_or_auto",
+    "human_readable_int": "tokens",
+    "union_dict_and_str": "json_or_text",
+}
+_ON_NVIDIA = {"mm_processor_device": "cuda"}  # choices that a vLLM for CPUs does not offer
 _SAYS_DEPRECATED = re.compile(r"\b(is|are) deprecated\b|^\W*deprecated\b", re.IGNORECASE)
 
 
@@ -78,13 +84,14 @@ def _value_types(function: Any) -> list[Any]:
 
 
 def _kind(action: argparse.Action) -> str:
-    """``bool``, ``int``, ``float``, ``str``, ``json`` or ``tokens``."""
+    """One of the kinds of :class:`vllm_advisor.types.engine.Flag`."""
     if action.nargs == 0:
         return "bool"
     names = {getattr(function, "__name__", "") for function in _value_types(action.type)}
-    if names & {"human_readable_int", "human_readable_int_or_auto"}:
-        return "tokens"
-    if names & {"loads", "union_dict_and_str", "parse_dataclass"}:
+    for function, kind in _OWN_KINDS.items():
+        if function in names:
+            return kind
+    if names & {"loads", "parse_dataclass"}:
         return "json"
     return next((kind for kind in ("int", "float") if kind in names), "str")
 
@@ -110,7 +117,8 @@ def _json_keys(action: argparse.Action) -> list[str]:
 def _choices(action: argparse.Action) -> list[str]:
     """Values the flag takes, from the parser or from the check that follows parsing."""
     if action.choices is not None:
-        return [str(c) for c in sorted(choice for choice in action.choices if choice is not None)]
+        more = {_ON_NVIDIA[action.dest]} if action.dest in _ON_NVIDIA else set()
+        return [str(c) for c in sorted({c for c in action.choices if c is not None} | more)]
     if action.dest == "kv_cache_dtype":
         cache = importlib.import_module("vllm.config.cache")
         return sorted(get_args(cache.CacheDType))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import typing
-from collections.abc import Iterator
 from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ class SourceClasses:
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
         self._attributes: dict[tuple[Any, str], Any] = {}
+        self._lineages: dict[Any, list[Any]] = {}
 
     def define(self, node: ast.ClassDef, module: Module) -> Any:
         """The value of a ``class`` statement."""
@@ -41,12 +41,14 @@ class SourceClasses:
             node.name, (), {"__module__": module.name, "node": node, "scope": module}
         )
 
-    def lineage(self, cls: Any) -> Iterator[Any]:
+    def lineage(self, cls: Any) -> list[Any]:
         """The class and its bases that are written in the source, nearest first."""
-        yield cls
-        for base in self.bases(cls):
-            if isinstance(base, SourceClassMeta):
-                yield from self.lineage(base)
+        if cls not in self._lineages:
+            found = self._lineages[cls] = [cls]
+            for base in self.bases(cls):
+                if isinstance(base, SourceClassMeta):
+                    found += [c for c in self.lineage(base) if c not in found]
+        return self._lineages[cls]
 
     def bases(self, cls: Any) -> list[Any]:
         """Direct bases, as values."""
@@ -158,7 +160,7 @@ class SourceClasses:
         if not isinstance(cls, SourceClassMeta):
             raise NotReadError(f"the fields of {cls!r}")
         found: dict[str, Field] = {}
-        for one in reversed(list(self.lineage(cls))):
+        for one in reversed(self.lineage(cls)):
             for statement in one.node.body:
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                     field = self._field(one, statement, statement.target.id)
@@ -201,7 +203,7 @@ class SourceClasses:
     def docs(self, cls: Any) -> dict[str, str]:
         """vLLM's ``get_attr_docs``: the strings that follow the fields."""
         found = {}
-        for one in reversed(list(self.lineage(cls))):
+        for one in reversed(self.lineage(cls)):
             body = one.node.body
             for field, text in zip(body, body[1:], strict=False):
                 if not isinstance(text, ast.Expr) or not isinstance(text.value, ast.Constant):

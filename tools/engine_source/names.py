@@ -29,7 +29,7 @@ from engine_source.values import Function, NotReadError, Unknown, external
 if TYPE_CHECKING:
     from engine_source.interpreter import Interpreter
 
-ARGV = ["vllm", "--help"]  # vLLM fills in help texts, which carry the deprecations, for --help
+ARGV = ["vllm"]
 PYTHON = (3, 12, 0)
 
 # Modules whose functions have no effect on the machine: their own objects are used.
@@ -100,6 +100,7 @@ class Names:
             "functools.cache": _same,
             "functools.partial": functools.partial,
             "vllm.platforms.current_platform": _CudaPlatform(),
+            "vllm.engine.arg_utils.NEEDS_HELP": True,  # help texts carry the deprecations
             "sys.argv": ARGV,
             "sys.version_info": PYTHON,
             "os.getenv": lambda _, default=None: default,
