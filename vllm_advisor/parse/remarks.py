@@ -14,8 +14,8 @@ class Problem(NamedTuple):
     ``extra-argument``, ``flag-and-value-in-one-word``, ``invalid-choice``, ``invalid-value``,
     ``json-double-braces``, ``json-embedded-quotes``, ``json-invalid``, ``json-unknown-key``,
     ``json-unquoted``, ``line-continuation-missing``, ``list-as-comma-string``, ``missing-model``,
-    ``missing-value``, ``positional-model-with-api-server``, ``wrong-entrypoint``. ``dest`` is the
-    flag's, where it is about one.
+    ``missing-value``, ``model-flag-with-serve``, ``positional-model-with-api-server``,
+    ``wrong-entrypoint``. ``dest`` is the flag's, where it is about one.
     """
 
     message: str

@@ -21,8 +21,9 @@ vllm serve Qwen/Qwen3-8B --kv-offloading-size 4
 ```
 
 ## Fix
-Write the flag's name in this version, or leave it out. Close spellings are listed; a close spelling
-need not mean the same.
+Write the flag's name in this version, or leave it out. The finding says since when the flag is
+gone, or from when on it is there, and what to write instead where that is known. Close spellings
+are listed; a close spelling need not mean the same.
 
 ## References
 - vllm:0.33.0:vllm/utils/argparse_utils.py#FlexibleArgumentParser
@@ -33,29 +34,74 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vllm_advisor.knowledge.engines import known_versions, load_engine
+from packaging.version import Version
+
+from vllm_advisor.knowledge.engine_history import flag_history, replacement
+from vllm_advisor.parse.remarks import UnknownFlag
 from vllm_advisor.rules.protocol import Fault, Subject, rule
+from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.engine_history import NameHistory
 from vllm_advisor.types.finding import Severity
 
 
 @rule(id="FLG001", name="unknown-flag", severity=Severity.ERROR)
 def check(subject: Subject) -> Iterator[Fault]:
-    """Report each unknown flag, with the recorded versions that have it."""
-    version = subject.engine.version
+    """Report each unknown flag, with what became of it."""
+    engine = subject.engine
     for unknown in subject.command.unknown:
         name = unknown.token.partition("=")[0]
-        elsewhere = [v for v in known_versions() if load_engine(v).flag(name) is not None]
-        message = f"vLLM {version} has no flag {name}"
-        fixes = []
-        if elsewhere:
-            message += f"; {', '.join(elsewhere)} has it"
-            fixes.append(f"use vLLM {elsewhere[-1]}")
-        if unknown.close:
-            fixes.append(f"if one of these is meant, write it: {', '.join(unknown.close)}")
-        fixes.append(f"leave {name} out")
+        holder = _base(name)
+        history = flag_history(name)
+        evidence = [("flag", name), ("vllm_version", engine.version)]
+        if holder != name and engine.flag(holder) is not None:
+            message = f"vLLM {engine.version} takes no single keys of {holder}: there is no {name}"
+            fixes = [f"give {holder} one JSON object"]
+        else:
+            message = "; ".join((f"vLLM {engine.version} has no flag {name}", *_life(history, engine)))
+            fixes = _fixes(unknown, history, engine)
+            evidence += [("since", history.since)] if history.since else []
+            evidence += [("until", history.until)] if history.until else []
         yield Fault(
             message=message,
             location=unknown.location,
             fix="; or ".join(fixes),
-            evidence=(("flag", name), ("vllm_version", version)),
+            evidence=tuple(evidence),
         )
+
+
+def _life(history: NameHistory, engine: EngineFacts) -> list[str]:
+    """When the flag went before this version, and when it comes after it."""
+    here = Version(engine.version_used or engine.version)
+    gone = [after for after in history.after if after and Version(after) <= here]
+    later = [since for since, _ in history.spans if Version(since) > here]
+    said = []
+    if gone:
+        said.append(f"it was removed in {gone[-1]}")
+    if later:
+        said.append(f"it came {'back ' if gone else ''}in {later[0]}")
+    if gone and history.renamed_to:
+        named = flag_history(_base(history.renamed_to))
+        if named.since:
+            said.append(f"it is called {history.renamed_to} since {named.since}")
+    if said and history.advice:
+        said.append(history.advice)
+    return said
+
+
+def _fixes(unknown: UnknownFlag, history: NameHistory, engine: EngineFacts) -> list[str]:
+    """What to do, the surest first."""
+    here = Version(engine.version_used or engine.version)
+    leave_out = f"leave {history.name} out"
+    if instead := replacement(history, engine):
+        return [f"write {instead}", leave_out]
+    if any(Version(since) < here for since, _ in history.spans):
+        return [leave_out]
+    fixes = [f"use vLLM {history.since} or newer"] if history.since else []
+    if unknown.close:
+        fixes.append(f"if one of these is meant, write it: {', '.join(unknown.close)}")
+    return [*fixes, leave_out]
+
+
+def _base(spelling: str) -> str:
+    """``--flag`` of ``--flag.key``."""
+    return spelling.partition(".")[0]
