@@ -118,14 +118,62 @@ def test_ctx002_lowers_a_length_that_the_factor_does_not_reach() -> None:
 
 
 def test_flg001_names_the_flag_without_its_value() -> None:
-    assert _one(f"{QWEN} --swap-space=16").fix == "leave --swap-space out"
+    assert _one(f"{QWEN} --scheduler-delay-factor=1").fix == "leave --scheduler-delay-factor out"
 
 
-def test_flg001_names_versions_and_close_spellings() -> None:
+def test_flg001_names_versions_and_what_to_write() -> None:
     finding = _disable_on_032()
-    assert finding.message == "vLLM 0.32.0 has no flag --disable-prefix-caching; 0.33.0 has it"
-    assert finding.fix.startswith("use vLLM 0.33.0; or if one of these is meant, write it: --")
-    assert "--enable-prefix-caching" in finding.fix
+    assert finding.message == (
+        "vLLM 0.32.0 has no flag --disable-prefix-caching; it came in 0.33.0; "
+        "the inverse had one spelling"
+    )
+    assert finding.fix == (
+        "write --no-enable-prefix-caching; or leave --disable-prefix-caching out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "flag", "message", "fix"),
+    [
+        (
+            "0.33.0",
+            "--cuda-graph-sizes 8",
+            "it was removed in 0.13.0; it is called --cudagraph-capture-sizes since 0.11.1",
+            "write --cudagraph-capture-sizes N N ...",
+        ),
+        (
+            "0.20.0",
+            "--disable-log-requests",
+            "it was removed in 0.17.0; it came back in 0.33.0; requests are not logged",
+            "leave --disable-log-requests out",
+        ),
+        (
+            "0.11.0",
+            "--decode-context-parallel-sise 2",
+            "vLLM 0.11.0 has no flag --decode-context-parallel-sise",
+            "if one of these is meant, write it: --decode-context-parallel-size",
+        ),
+        (
+            "0.10.1",
+            "--decode-context-parallel-size 2",
+            "it came in 0.10.2",
+            "use vLLM 0.10.2 or newer; or if one of these is meant",
+        ),
+        (
+            "0.8.5",
+            "--hf-overrides.max_position_embeddings 9",
+            "vLLM 0.8.5 takes no single keys of --hf-overrides",
+            "give --hf-overrides one JSON object",
+        ),
+    ],
+)
+def test_flg001_says_what_became_of_a_flag(
+    version: str, flag: str, message: str, fix: str
+) -> None:
+    (subject,) = subjects(f"# vllm: {version}\n{QWEN} {flag}")
+    (finding,) = [f for f in run_rules(subject)[0] if f.rule == "FLG001"]
+    assert message in finding.message
+    assert finding.fix.startswith(fix)
 
 
 def _disable_on_032() -> Finding:
