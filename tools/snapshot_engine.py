@@ -31,6 +31,12 @@ PARSER_MODULES = (  # newest first
     "vllm.entrypoints.openai.cli_args",
 )
 _POSITIONAL = "model_tag"
+_OWN_KINDS = {  # of vLLM's own type functions
+    "human_readable_int_or_auto": "tokens_or_auto",
+    "human_readable_int": "tokens",
+    "union_dict_and_str": "json_or_text",
+}
+_ON_NVIDIA = {"mm_processor_device": "cuda"}  # choices that a vLLM for CPUs does not offer
 _SAYS_DEPRECATED = re.compile(r"\b(is|are) deprecated\b|^\W*deprecated\b", re.IGNORECASE)
 
 
@@ -78,13 +84,14 @@ def _value_types(function: Any) -> list[Any]:
 
 
 def _kind(action: argparse.Action) -> str:
-    """``bool``, ``int``, ``float``, ``str``, ``json`` or ``tokens``."""
+    """One of the kinds of :class:`vllm_advisor.types.engine.Flag`."""
     if action.nargs == 0:
         return "bool"
     names = {getattr(function, "__name__", "") for function in _value_types(action.type)}
-    if names & {"human_readable_int", "human_readable_int_or_auto"}:
-        return "tokens"
-    if names & {"loads", "union_dict_and_str", "parse_dataclass"}:
+    for function, kind in _OWN_KINDS.items():
+        if function in names:
+            return kind
+    if names & {"loads", "parse_dataclass"}:
         return "json"
     return next((kind for kind in ("int", "float") if kind in names), "str")
 
@@ -110,7 +117,8 @@ def _json_keys(action: argparse.Action) -> list[str]:
 def _choices(action: argparse.Action) -> list[str]:
     """Values the flag takes, from the parser or from the check that follows parsing."""
     if action.choices is not None:
-        return [str(c) for c in sorted(choice for choice in action.choices if choice is not None)]
+        more = {_ON_NVIDIA[action.dest]} if action.dest in _ON_NVIDIA else set()
+        return [str(c) for c in sorted({c for c in action.choices if c is not None} | more)]
     if action.dest == "kv_cache_dtype":
         cache = importlib.import_module("vllm.config.cache")
         return sorted(get_args(cache.CacheDType))
@@ -139,14 +147,18 @@ def _plain(value: Any) -> Any:
     return None
 
 
-def _deprecation(action: argparse.Action, parser: argparse.ArgumentParser) -> str | None:
-    """The sentence of the help that says the flag is deprecated."""
-    text = " ".join((action.help or "").replace("%%", "%").split())
-    for sentence in re.split(r"(?<=[.!])\s+(?=[A-Z`\[(-])", text):
+def deprecation(text: str, *, marked: bool) -> str | None:
+    """The sentence of a help text that says the flag is deprecated."""
+    plain = " ".join(text.replace("%%", "%").split())
+    for sentence in re.split(r"(?<=[.!])\s+(?=[A-Z`\[(-])", plain):
         if _SAYS_DEPRECATED.search(sentence):
             return sentence.strip()
-    marked = action in getattr(parser, "_deprecated", ()) or getattr(action, "deprecated", False)
     return "deprecated" if marked else None
+
+
+def _deprecation(action: argparse.Action, parser: argparse.ArgumentParser) -> str | None:
+    marked = action in getattr(parser, "_deprecated", ()) or getattr(action, "deprecated", False)
+    return deprecation(action.help or "", marked=bool(marked))
 
 
 def _sets_false(parser: argparse.ArgumentParser, action: argparse.Action, option: str) -> bool:
@@ -165,11 +177,11 @@ def read_flags(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
     for dest, pairs in sorted(options.items()):
         action = pairs[0][1]
         kind = _kind(action)
-        names = sorted((option for option, _ in pairs), key=_spelling_order)
+        names = sorted((option for option, _ in pairs), key=spelling_order)
         negations: list[str] = []
         if kind == "bool":
             negations = [o for o, a in pairs if _sets_false(parser, a, o)]
-            negations.sort(key=_spelling_order)
+            negations.sort(key=spelling_order)
         flag = {
             "dest": dest,
             "spellings": [name for name in names if name not in negations],
@@ -184,7 +196,7 @@ def read_flags(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
     return flags
 
 
-def _spelling_order(option: str) -> tuple[bool, bool]:
+def spelling_order(option: str) -> tuple[bool, bool]:
     """Long before short, and ``--no-x``, which older versions take too, before other inverses."""
     return (not option.startswith("--"), not option.startswith("--no-"))
 

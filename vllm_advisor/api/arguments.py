@@ -55,19 +55,22 @@ def read_words(engine: EngineFacts, words: Sequence[str]) -> dict[str, Any]:
             )
         name = name.lstrip("-").replace("-", "_")
         flag = engine.flags.get(name)
-        args[name] = text if flag is None else _read_word(flag, text)
+        suffixes = engine.parsing.number_suffixes
+        args[name] = text if flag is None else _read_word(flag, text, suffixes=suffixes)
     return args
 
 
-def _read_word(flag: Flag, text: str) -> Any:
+def _read_word(flag: Flag, text: str, *, suffixes: bool) -> Any:
     if flag.kind == "bool":
         return {"true": True, "false": False}.get(text.lower(), text)
-    if flag.kind not in ("int", "float", "json"):
+    if flag.kind not in ("int", "float") and not flag.takes_object:
         return text
     try:
         if flag.nargs in ("*", "+"):
-            return [read_value(flag, part) for part in text.replace(",", " ").split()]
-        return read_value(flag, text)
+            return [
+                read_value(flag, part, suffixes=suffixes) for part in text.replace(",", " ").split()
+            ]
+        return read_value(flag, text, suffixes=suffixes)
     except ValueRefusedError as refused:
         raise InputError(refused.message, where=flag.spellings[0], fix=refused.fix) from None
 

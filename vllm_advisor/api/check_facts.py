@@ -13,7 +13,8 @@ from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.errors import AdvisorError, InputError, UnknownFactError
-from vllm_advisor.knowledge.engines import known_versions, load_engine
+from vllm_advisor.knowledge.engine_tables import known_versions
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.parse.deployed import Deployed, ServedInstance

@@ -93,8 +93,8 @@ def resolve_settings(
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
     if engine.float_cache_is_models:
         check_cache_dtype(cache_dtype, dtype)
-    backend, block, sparse_format = _attention(
-        model, accelerator, (cache_dtype, dtype), args, notes
+    backend, block, sparse_format = _attention_of(
+        engine, model, accelerator, (cache_dtype, dtype), args, notes
     )
     quantization = _quantization(model, accelerator, args)
     quantized = quantization is not None or model.quantization is not None
@@ -157,6 +157,33 @@ def _overrides(args: dict[str, Any]) -> dict[str, Any]:
             fix="""one pair of single quotes around JSON: --hf-overrides '{"key": value}'""",
         )
     return overrides
+
+
+def _attention_of(
+    engine: EngineFacts,
+    model: ModelFacts,
+    accelerator: Accelerator | None,
+    dtypes: tuple[str, str],
+    args: dict[str, Any],
+    notes: list[Assumption],
+) -> tuple[str, int, int | None]:
+    """Backend, block size and latent format, where the version's own choice is known.
+
+    Raises:
+        InfeasibleError: no backend of the version takes what is asked for.
+        NotModelledError: none that is known does, and the version may have others.
+    """
+    try:
+        return _attention(model, accelerator, dtypes, args, notes)
+    except InfeasibleError as refused:
+        if engine.layout_checked:
+            raise
+        raise NotModelledError(
+            f"which attention backends vLLM {engine.version} has is not recorded; newer versions "
+            f"say: {refused.what}",
+            where=refused.where,
+            fix=refused.fix,
+        ) from refused
 
 
 def _attention(

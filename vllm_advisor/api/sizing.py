@@ -12,7 +12,7 @@ from vllm_advisor.api.settings import resolve_settings
 from vllm_advisor.api.start_memory import SHORT_AFTER_START, SHORT_AT_START, start_notes
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
-from vllm_advisor.knowledge.engines import load_engine, runs_fp8_weights
+from vllm_advisor.knowledge.engines import engine_assumptions, load_engine, runs_fp8_weights
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.render.figures import figures_dict
@@ -146,18 +146,10 @@ def size(
     notes = (
         *figures.assumptions,
         *resolved.assumptions,
+        *engine_assumptions(engine),
         *runner_notes(facts, settings),
         *start_notes(facts, settings, figures.budget, accelerator, overheads),
     )
-    if not engine.known:
-        notes += (
-            Assumption(
-                id="vllm-version-not-known",
-                text=f"vLLM {engine.version} is not recorded; facts of {engine.version_used} are "
-                "used",
-                lowers_to=Confidence.LOW,
-            ),
-        )
     return SizeReport(
         model=facts.model_id,
         gpu=accelerator.id if accelerator else None,

@@ -20,11 +20,12 @@ from vllm_advisor.decide.reasons import Scope, user
 from vllm_advisor.decide.routing import routing_of
 from vllm_advisor.decide.schemes import classic_schemes
 from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.knowledge.engines import engine_assumptions
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.engine import EngineFacts, Overheads
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.plan import Alternative, Cost, Deployment, Plan
-from vllm_advisor.types.source import Assumption, Confidence
+from vllm_advisor.types.source import Assumption
 from vllm_advisor.types.workload import Feature, Workload
 
 
@@ -119,7 +120,7 @@ def _feasible(
             *classic_schemes(longest.search, price),
             *(a for a in tried if a.subject != "deployment"),
         ),
-        assumptions=_unique((*notes, *routing.assumptions, *_engine_notes(setting))),
+        assumptions=_unique((*notes, *routing.assumptions, *engine_assumptions(setting.engine))),
         cost=Cost(
             gpus=chosen.gpus, usd_per_hour=usd(price, chosen.gpus), price_source=price_source
         ),
@@ -149,7 +150,9 @@ def _infeasible(
         decisions=(),
         figures=(),
         alternatives=tried,
-        assumptions=_unique((*notes, *setting.model.assumptions, *_engine_notes(setting))),
+        assumptions=_unique(
+            (*notes, *setting.model.assumptions, *engine_assumptions(setting.engine))
+        ),
         cost=Cost(gpus=0, usd_per_hour=None, price_source="no plan"),
         infeasible_because=reasons,
         nearest=near,
@@ -178,20 +181,6 @@ def _price(workload: Workload, node: Node) -> tuple[float | None, str]:
     if price is None:
         return None, "no price is known; give prices.gpu_hour_usd"
     return price.usd_per_gpu_hour, str(price.source)
-
-
-def _engine_notes(setting: Setting) -> tuple[Assumption, ...]:
-    engine = setting.engine
-    if engine.known:
-        return ()
-    return (
-        Assumption(
-            id="vllm-version-not-known",
-            text=f"vLLM {engine.version} is not recorded; flags and defaults of "
-            f"{engine.version_used} are used",
-            lowers_to=Confidence.LOW,
-        ),
-    )
 
 
 def _unique(notes: tuple[Assumption, ...]) -> tuple[Assumption, ...]:

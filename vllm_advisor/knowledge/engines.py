@@ -1,118 +1,37 @@
-"""What one vLLM version knows: its flags (recorded from its parser) and what it takes for granted.
-
-``profiles/engines/<version>.yaml`` are recorded by ``tools/snapshot_engine.py`` and read as JSON;
-``profiles/engines/facts.yaml`` is hand-written, by ranges of versions.
-"""
+"""What one vLLM version knows: its flags, as its parser has them, and what it takes for granted."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from vllm_advisor import resources
-from vllm_advisor.errors import InputError, UnknownFactError
-from vllm_advisor.knowledge.profile_file import read_profile
+from vllm_advisor.errors import UnknownFactError
+from vllm_advisor.knowledge.engine_facts import facts_of
+from vllm_advisor.knowledge.engine_tables import (
+    known_versions,
+    nearest,
+    parse_version,
+    recorded_flags,
+    recorded_table,
+)
 from vllm_advisor.types.accelerator import Accelerator
-from vllm_advisor.types.engine import BatchDefaults, EngineFacts, Flag
+from vllm_advisor.types.engine import BatchDefaults, EngineFacts, Flag, Parsing
 from vllm_advisor.types.model import ModelFacts
-from vllm_advisor.types.source import Source
-from vllm_advisor.units import GIB
+from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 
-_FACTS = "facts.yaml"
 _LISTS = ("spellings", "negations", "choices")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """A fact for a range of versions."""
-
-    versions: str
-    source: str
-
-    def holds(self, version: Version) -> bool:
-        """Whether ``version`` lies in the range; pre-releases count as versions."""
-        return SpecifierSet(self.versions).contains(version, prereleases=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Number(_Entry):
-    value: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Count(_Entry):
-    value: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Switch(_Entry):
-    value: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Names(_Entry):
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DeviceClass:
-    memory_gib: int = 0
-    name_without: str | None = None
-    capability_not: int | None = None
-    max_num_batched_tokens: int
-    max_num_seqs: int
-
-    def holds(self, accelerator: Accelerator) -> bool:
-        """Whether vLLM puts this device into the class."""
-        return (
-            accelerator.memory_total >= self.memory_gib * GIB
-            and (self.name_without is None or self.name_without not in accelerator.name.lower())
-            and self.capability_not != accelerator.capability
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BatchDefaults(_Entry):
-    classes: tuple[_DeviceClass, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Connectors(_Entry):
-    grouped: dict[str, Literal["yes", "no", "unknown", "own_cache"]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _QuantizationMethods(_Entry):
-    methods: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
-    gpu_memory_utilization: tuple[_Number, ...]
-    block_size: tuple[_Count, ...]
-    async_scheduling: tuple[_Switch, ...]
-    gdn_prefill_checkpoint: tuple[_Switch, ...]
-    image_uid: tuple[_Count, ...]
-    sparse_pcp_graphs: tuple[_Switch, ...]
-    float_cache_is_models: tuple[_Switch, ...]
-    tower_on_first_stage: tuple[_Switch, ...]
-    kv_connectors: tuple[_Connectors, ...]
-    synchronous_drafting: tuple[_Names, ...]
-    draft_shares_embedding: tuple[_Switch, ...]
-    draft_lookahead_in_batch: tuple[_Switch, ...]
-    batch_defaults: tuple[_BatchDefaults, ...]
-    quantization_min_capability: tuple[_QuantizationMethods, ...]
+_QUANTIZATION = "vllm/model_executor/layers/quantization/__init__.py#get_quantization_config"
+_CONNECTORS = "vllm/distributed/kv_transfer/kv_connector/factory.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSources:
     """Where the facts of an :class:`EngineFacts` that are not flags were read."""
 
+    parsing: Source
     gpu_memory_utilization: Source
     block_size: Source
     async_scheduling: Source
@@ -121,18 +40,14 @@ class EngineSources:
     sparse_pcp_graphs: Source
     float_cache_is_models: Source
     tower_on_first_stage: Source
-    kv_connectors: Source
+    own_cache_connectors: Source
     synchronous_drafting: Source
     draft_shares_embedding: Source
     draft_lookahead_in_batch: Source
     batch_defaults: Source
+    layout_checked: Source
+    kv_connectors: Source
     quantization_min_capability: Source
-
-
-def known_versions() -> tuple[str, ...]:
-    """Versions whose parser is recorded, oldest first."""
-    files = resources.profiles("engines").glob("*.yaml")
-    return tuple(sorted((f.stem for f in files if f.name != _FACTS), key=Version))
 
 
 @cache
@@ -152,14 +67,21 @@ def load_engine(version: str | None = None) -> EngineFacts:
         InputError: the text is no version.
         UnknownFactError: the version is older than all that are recorded.
     """
-    known = known_versions()
-    asked = _version(version or known[-1])
-    used = _nearest(asked, known)
-    recorded = json.loads((resources.profiles("engines") / f"{used}.yaml").read_text("utf-8"))
-    facts = _facts_of(used)
+    asked = parse_version(version or known_versions()[-1])
+    used = nearest(asked)
+    flags, source = recorded_flags(used)
+    facts = facts_of(used)
+    parsing = facts["parsing"]
     return EngineFacts(
         version=str(asked),
-        flags={entry["dest"]: _flag(entry) for entry in recorded["flags"]},
+        flags={entry["dest"]: _flag(entry) for entry in flags},
+        parsing=Parsing(
+            dotted_keys=parsing.dotted_keys,
+            number_suffixes=parsing.number_suffixes,
+            short_o=parsing.short_o,
+            model_flag=parsing.model_flag,
+            name_needs_model=parsing.name_needs_model,
+        ),
         gpu_memory_utilization=facts["gpu_memory_utilization"].value,
         block_size=facts["block_size"].value,
         async_scheduling=facts["async_scheduling"].value,
@@ -168,14 +90,37 @@ def load_engine(version: str | None = None) -> EngineFacts:
         sparse_pcp_graphs=facts["sparse_pcp_graphs"].value,
         float_cache_is_models=facts["float_cache_is_models"].value,
         tower_on_first_stage=facts["tower_on_first_stage"].value,
-        kv_connectors=facts["kv_connectors"].grouped,
+        kv_connectors=_connectors(used, facts["own_cache_connectors"].names),
         synchronous_drafting=facts["synchronous_drafting"].names,
         draft_shares_embedding=facts["draft_shares_embedding"].value,
         draft_lookahead_in_batch=facts["draft_lookahead_in_batch"].value,
-        source=recorded["source"],
+        layout_checked=facts["layout_checked"].value,
+        carried=facts.carried,
+        source=source,
         known=asked == Version(used),
         version_used=used,
     )
+
+
+def engine_assumptions(engine: EngineFacts) -> tuple[Assumption, ...]:
+    """What is taken for true when this version is sized or planned for."""
+    if engine.known:
+        return layout_assumptions(engine)
+    text = f"vLLM {engine.version} is not recorded; facts of {engine.version_used} are used"
+    unknown = Assumption(id="vllm-version-not-known", text=text, lowers_to=Confidence.LOW)
+    return (unknown, *layout_assumptions(engine))
+
+
+def layout_assumptions(engine: EngineFacts) -> tuple[Assumption, ...]:
+    """What is taken for true of a version whose memory was not compared with its own code."""
+    if engine.layout_checked:
+        return ()
+    text = (
+        f"the KV cache of vLLM {engine.version_used} was not compared with its own code: its V1 "
+        "engine is taken to group layers, to choose block sizes and attention backends and to "
+        "draft tokens as the oldest version that was compared does"
+    )
+    return (Assumption(id="vllm-version-not-compared", text=text),)
 
 
 def batch_defaults(engine: EngineFacts, accelerator: Accelerator) -> BatchDefaults:
@@ -184,7 +129,7 @@ def batch_defaults(engine: EngineFacts, accelerator: Accelerator) -> BatchDefaul
     Raises:
         UnknownFactError: no class of devices is recorded that holds this one.
     """
-    for device in _facts_of(engine.version_used or engine.version)["batch_defaults"].classes:
+    for device in facts_of(engine.version_used or engine.version)["batch_defaults"].classes:
         if device.holds(accelerator):
             return BatchDefaults(
                 max_num_batched_tokens=device.max_num_batched_tokens,
@@ -197,9 +142,13 @@ def batch_defaults(engine: EngineFacts, accelerator: Accelerator) -> BatchDefaul
 
 
 def quantization_min_capability(engine: EngineFacts) -> dict[str, int]:
-    """Least compute capability (8.9 is 89) of each quantization method of the version."""
-    facts = _facts_of(engine.version_used or engine.version)
-    return dict(facts["quantization_min_capability"].methods)
+    """Least compute capability (8.9 is 89) of each quantization method of the version.
+
+    Passing it does not mean that the method runs natively: fp8 below 89 and NVFP4 below 100 use
+    weight-only kernels. Methods of other devices than NVIDIA's have none and are left out.
+    """
+    table, _ = recorded_table("quantization", engine.version_used or engine.version)
+    return {n: entry["capability"] for n, entry in table.items() if "capability" in entry}
 
 
 def runs_fp8_weights(
@@ -212,65 +161,30 @@ def runs_fp8_weights(
 
 
 def engine_sources(engine: EngineFacts) -> EngineSources:
-    """Where each hand-written fact of the version was read."""
-    facts = _facts_of(engine.version_used or engine.version)
-    return EngineSources(**{name: Source.parse(entry.source) for name, entry in facts.items()})
-
-
-def _version(text: str) -> Version:
-    """Public part of a version (``+cpu`` and ``+cu129`` name builds of the same code)."""
-    try:
-        return Version(Version(text).public)
-    except InvalidVersion as error:
-        raise InputError(
-            f"{text!r} is no vLLM version",
-            where="vllm_version",
-            fix=f"write one such as {known_versions()[-1]}",
-        ) from error
-
-
-def _nearest(asked: Version, known: tuple[str, ...]) -> str:
-    """The recorded version whose facts are used for ``asked``."""
-    same_minor = [k for k in known if Version(k).release[:2] == asked.release[:2]]
-    not_newer = [k for k in known if Version(k) <= asked]
-    if not_newer and (not same_minor or not_newer[-1] in same_minor):
-        return not_newer[-1]
-    if same_minor:
-        return same_minor[0]
-    raise UnknownFactError(
-        f"vLLM {asked} is older than what is recorded",
-        where="vllm_version",
-        fix=f"known versions: {', '.join(known)}; record another with tools/snapshot_engine.py "
-        "in an environment that has it",
+    """Where each fact of the version that is no flag was read."""
+    version = engine.version_used or engine.version
+    facts = {n: Source.parse(e.source) for n, e in facts_of(version).entries.items()}
+    tables = {}
+    for name, place in (("connectors", _CONNECTORS), ("quantization", _QUANTIZATION)):
+        _, read = recorded_table(name, version)  # type: ignore[arg-type]
+        tables[name] = Source(SourceKind.VLLM, f"{read}:{place}")
+    return EngineSources(
+        **facts,
+        kv_connectors=tables["connectors"],
+        quantization_min_capability=tables["quantization"],
     )
 
 
+def _connectors(version: str, own_cache: tuple[str, ...]) -> dict[str, str]:
+    """Whether each KV connector takes groups of layers that do not all keep the same."""
+    table, _ = recorded_table("connectors", version)
+    says = {True: "yes", False: "no", None: "unknown"}
+    return {
+        name: "own_cache" if name in own_cache else says[entry.get("grouped")]
+        for name, entry in table.items()
+    }
+
+
 def _flag(entry: dict[str, Any]) -> Flag:
-    fields: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in entry.items()}
-    return Flag(**fields)
-
-
-@cache
-def _facts() -> _Facts:
-    return read_profile(resources.profiles("engines") / _FACTS, _Facts)
-
-
-@cache
-def _facts_of(version: str) -> dict[str, Any]:
-    """The entry of each fact that holds for a recorded version.
-
-    Raises:
-        UnknownFactError: a fact has no entry for the version.
-    """
-    chosen = {}
-    for name in (field.name for field in fields(_Facts)):
-        entries = getattr(_facts(), name)
-        entry = next((e for e in entries if e.holds(Version(version))), None)
-        if entry is None:
-            raise UnknownFactError(
-                f"{name} is not recorded for vLLM {version}",
-                where="profiles/engines/facts.yaml",
-                fix="add a range that holds the version",
-            )
-        chosen[name] = entry
-    return chosen
+    values: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in entry.items()}
+    return Flag(**values)

@@ -78,7 +78,6 @@ class _Parsers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Replacements:
-    flags: tuple[Replacement, ...]
     variables: tuple[Replacement, ...]
     debugging: tuple[DebuggingVariable, ...]
 
@@ -119,11 +118,6 @@ def parser_spans(kind: ParserKind, name: str) -> tuple[Span, ...]:
 def parser_family(parser: str) -> ParserFamily | None:
     """The models that a tool parser is for, where no other model can write its format."""
     return next((f for f in _parsers().families if f.parser == parser), None)
-
-
-def flag_replacement(spelling: str) -> str | None:
-    """What to write instead of a flag that vLLM no longer has, where that is recorded."""
-    return next((r.instead for r in _replacements().flags if r.name == spelling), None)
 
 
 def variable_replacement(name: str, value: str) -> str | None:

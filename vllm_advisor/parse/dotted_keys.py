@@ -13,7 +13,7 @@ from typing import Any
 from vllm_advisor.parse.flag_values import ValueRefusedError, check_keys, read_dotted
 from vllm_advisor.parse.remarks import Note, Problem, Unresolved
 from vllm_advisor.parse.shell import Token
-from vllm_advisor.types.engine import EngineArg, Flag
+from vllm_advisor.types.engine import EngineArg, Flag, Parsing
 
 
 @dataclass(slots=True)
@@ -27,13 +27,18 @@ class DottedKeys:
     unresolved: list[Unresolved] = field(default_factory=list)
 
 
-def take_dotted_keys(tokens: list[Token], flags: Mapping[str, Flag]) -> DottedKeys:
+def take_dotted_keys(
+    tokens: list[Token], flags: Mapping[str, Flag], parsing: Parsing
+) -> DottedKeys:
     """Take the dotted words and their values out of a command.
 
     Args:
         tokens: the words after the command.
         flags: the version's flags by option string.
+        parsing: what the version does with such words.
     """
+    if parsing.dotted_keys == "none":
+        return DottedKeys(rest=tokens)
     found = DottedKeys()
     words = iter(tokens)
     for word in words:
@@ -44,9 +49,9 @@ def take_dotted_keys(tokens: list[Token], flags: Mapping[str, Flag]) -> DottedKe
             found.rest.append(word)
             continue
         value = word._replace(text=text) if equals else next(words, None)
-        if flag.kind != "json" or value is None:
-            code = "missing-value" if flag.kind == "json" else "dotted-key"
-            says = f"{key} has no value" if flag.kind == "json" else f"{name} takes no keys"
+        if not flag.takes_object or value is None:
+            code = "missing-value" if flag.takes_object else "dotted-key"
+            says = f"{key} has no value" if flag.takes_object else f"{name} takes no keys"
             found.problems.append(Problem(says, word.location, code, dest=flag.dest))
         elif value.unresolved:
             found.unresolved.append(Unresolved(flag.dest, value.text, value.location))
@@ -54,7 +59,7 @@ def take_dotted_keys(tokens: list[Token], flags: Mapping[str, Flag]) -> DottedKe
             argument = found.objects.setdefault(
                 flag.dest, EngineArg(dest=flag.dest, value={}, origin=word.location)
             )
-            _put(argument.value, path, value.text, word, found)
+            _put(argument.value, path, read_dotted(value.text, parsing), value.text, word, found)
     for dest, argument in found.objects.items():
         flag = next(flag for flag in flags.values() if flag.dest == dest)
         try:
@@ -68,10 +73,9 @@ def take_dotted_keys(tokens: list[Token], flags: Mapping[str, Flag]) -> DottedKe
 
 
 def _put(
-    target: dict[str, Any], path: list[str], text: str, word: Token, found: DottedKeys
+    target: dict[str, Any], path: list[str], value: Any, text: str, word: Token, found: DottedKeys
 ) -> None:
     """Set one key; ``key+`` appends the items of a comma list."""
-    value = read_dotted(text)
     last = path[-1]
     if last.endswith("+"):
         last, value = last[:-1], text.split(",")

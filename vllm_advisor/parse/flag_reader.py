@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from vllm_advisor.parse.dotted_keys import take_dotted_keys
 from vllm_advisor.parse.flag_edits import boolean_edits, choice_edits
 from vllm_advisor.parse.flag_values import ValueRefusedError, read_value
+from vllm_advisor.parse.prepared_words import as_argparse_gets
 from vllm_advisor.parse.remarks import Note, Problem, UnknownFlag, Unresolved
 from vllm_advisor.parse.shell import Token
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.engine import EngineArg, EngineFacts, Flag
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")  # argparse takes these for values
-_NAME = re.compile(r"--[^=.]*")
 _FALSE_WORDS = frozenset(("false", "no", "off", "0"))
 _TRUE_WORDS = frozenset(("true", "yes", "on", "1"))
 _HELP = ("-h", "--help")
@@ -43,6 +43,7 @@ class FlagReader:
 
     def __init__(self, engine: EngineFacts, *, serve: bool, complete: bool) -> None:
         self._serve = serve
+        self._parsing = engine.parsing
         self._complete = complete
         self._default_model = engine.flags[_MODEL].default if _MODEL in engine.flags else ""
         self._flags = {
@@ -52,6 +53,7 @@ class FlagReader:
         }
         self._positionals: list[Token] = []
         self._dotted: frozenset[str] = frozenset()
+        self._model_word = False
         self.model = ""
         self.model_location = Location(file="", line=1)
         self.arguments: dict[str, EngineArg] = {}
@@ -62,7 +64,9 @@ class FlagReader:
 
     def read(self, tokens: list[Token], where: Location) -> None:
         """Read the words after the command; ``where`` is the command's place."""
-        dotted = take_dotted_keys([_as_argparse_gets(token) for token in tokens], self._flags)
+        self._model_word = any(token.text == "--model" for token in tokens)
+        words = as_argparse_gets(tokens, self._parsing)
+        dotted = take_dotted_keys(words, self._flags, self._parsing)
         self.arguments.update(dotted.objects)
         self._dotted = frozenset(dotted.objects)
         self.problems += dotted.problems
@@ -130,7 +134,7 @@ class FlagReader:
         flag = self._flags[spelling]
         if flag.deprecated:
             self.notes.append(Note(f"{spelling}: {flag.deprecated}", token.location))
-        if flag.kind == "bool":
+        if flag.kind == "bool" and flag.nargs is None:
             return self._boolean(token, matches[0], following)
         if value is not None:
             self._values(token, spelling, [token._replace(text=value)])
@@ -177,7 +181,7 @@ class FlagReader:
         values = []
         for source in sources:
             try:
-                values.append(read_value(flag, source.text))
+                values.append(self._value(flag, source))
             except ValueRefusedError as no:
                 place = source.location
                 edits = choice_edits(flag, source, token)
@@ -189,6 +193,14 @@ class FlagReader:
                     values.append(no.value)
         if len(values) == len(sources):
             self._set(flag, values if flag.nargs in ("+", "*") else values[0], sources[0])
+
+    def _value(self, flag: Flag, source: Token) -> Any:
+        """One value, as the version reads it."""
+        if flag.kind is None:
+            says = f"how vLLM reads {flag.spellings[0]} {source.text} is not recorded"
+            self.notes.append(Note(says, source.location))
+            return source.text
+        return read_value(flag, source.text, suffixes=self._parsing.number_suffixes)
 
     def _set(self, flag: Flag, value: Any, token: Token) -> None:
         before = self.arguments.pop(flag.dest, None)
@@ -225,7 +237,11 @@ class FlagReader:
             self.model = given.value if given else placeholder.text if placeholder else ""
             origin = given.origin if given else placeholder.location if placeholder else where
             self.model_location = origin if isinstance(origin, Location) else where
-            if self._serve:
+            if self._serve and self._model_word and not self._parsing.model_flag:
+                says = "vllm serve takes the model as its first word and refuses --model"
+                place, fix = self.model_location, f"vllm serve {self.model}"
+                self.problems.append(Problem(says, place, "model-flag-with-serve", fix, _MODEL))
+            elif self._serve:
                 says = "vllm serve takes the model as its first word; --model will be removed"
                 self.notes.append(Note(says, self.model_location))
         elif positionals:
@@ -260,7 +276,8 @@ class FlagReader:
             return
         self.model = self._default_model
         says = f"no model is named; vLLM serves its default, {self._default_model}"
-        if self._serve and "served_model_name" in self.arguments:
+        needs_model = self._parsing.name_needs_model and "served_model_name" in self.arguments
+        if self._serve and needs_model:
             says = "--served-model-name needs a model before it"
             self.problems.append(Problem(says, where, "missing-model", "vllm serve MODEL", _MODEL))
         else:
@@ -281,15 +298,3 @@ class FlagReader:
     def _dest(self, spelling: str) -> str | None:
         flag = self._flags.get(spelling)
         return flag.dest if flag else None
-
-
-def _as_argparse_gets(token: Token) -> Token:
-    """``--max_model_len`` and ``-O3`` as vLLM hands them to argparse."""
-    text = token.text
-    if match := _NAME.match(text):
-        return token._replace(text=match[0].replace("_", "-") + text[match.end() :])
-    if text.startswith("-O"):
-        level = text[2:].removeprefix("=")
-        name = "--optimization-level"
-        return token._replace(text=f"{name}={level}" if level else name)
-    return token

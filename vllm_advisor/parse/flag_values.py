@@ -7,20 +7,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from vllm_advisor.types.engine import Flag
+from vllm_advisor.types.engine import Flag, Parsing
 from vllm_advisor.units import parse_tokens
-
-# Facts of vllm:0.33.0:vllm/engine/arg_utils.py that the parser's table of flags does not show.
-_AUTO_TOKENS = frozenset(("max_model_len",))  # human_readable_int_or_auto
-_OBJECT_OR_TEXT = frozenset(  # union_dict_and_str: what is no {...} stays a string
-    ("additional_config", "hf_overrides", "model_loader_extra_config", "pt_load_map_location")
-)
 
 
 def _folded(text: str) -> str:
     return text.lower().replace("-", "_")
 
 
+# What the parser's table of flags does not show (vllm:0.33.0:vllm/engine/arg_utils.py).
 _OWN_READERS: dict[str, Callable[[str], Any]] = {
     "device_ids": lambda text: [
         int(part) if part.isdecimal() else part for part in (p.strip() for p in text.split(","))
@@ -29,6 +24,8 @@ _OWN_READERS: dict[str, Callable[[str], Any]] = {
     "moe_backend": _folded,
     "sparse_indexer_topk_backend": _folded,
 }
+_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+_LEVELS = frozenset("0123")
 _QUOTED_OBJECT = re.compile(r"""\s*(['"])\s*\{.*\}\s*\1\s*""", re.DOTALL)
 _BARE_NUMBER = re.compile(r"\b\d+(?:\.\d+)?[kKmMgG]\b")
 _UNREADABLE = (ValueError, OverflowError, RecursionError)
@@ -53,18 +50,31 @@ class ValueRefusedError(Exception):
         self.value = value
 
 
-def read_value(flag: Flag, text: str) -> Any:
+def read_value(flag: Flag, text: str, *, suffixes: bool = True) -> Any:
     """Convert one value.
+
+    Args:
+        flag: the flag it follows.
+        text: the value.
+        suffixes: the version takes 80m and 4K for numbers inside of JSON.
 
     Raises:
         ValueRefusedError: the text is no value of the flag's kind or none of its choices.
     """
+    if flag.kind == "bool":
+        return _switch(flag, text)
     own = _OWN_READERS.get(flag.dest)
     if text in ("", "None") and flag.default is None and own is None:
         return None  # optional_type
-    if flag.kind == "json":
-        return read_json(flag, text)
-    if flag.kind == "tokens":
+    if flag.kind == "json_or_level" and text in _LEVELS:
+        return {"level": int(text)}
+    if flag.kind in ("pairs", "json_or_pairs") and not (
+        flag.takes_object and _OBJECT.fullmatch(text)
+    ):
+        return _pairs(flag, text)
+    if flag.takes_object:
+        return read_json(flag, text, suffixes=suffixes)
+    if flag.kind in ("tokens", "tokens_or_auto"):
         value: Any = _tokens(flag, text)
     elif flag.kind in ("int", "float"):
         value = _number(flag, text)
@@ -79,14 +89,14 @@ def read_value(flag: Flag, text: str) -> Any:
     return value
 
 
-def read_json(flag: Flag, text: str) -> Any:
-    """Read a JSON value; numbers may have the suffixes of token counts, as in vLLM.
+def read_json(flag: Flag, text: str, *, suffixes: bool = True) -> Any:
+    """Read a JSON value; numbers may have the suffixes of token counts where vLLM takes them.
 
     Raises:
         ValueRefusedError: it is no JSON, no object where one is needed, or has an unknown key.
     """
     name = flag.spellings[0]
-    if flag.dest in _OBJECT_OR_TEXT and not re.fullmatch(r"\s*\{.*\}\s*", text, re.DOTALL):
+    if flag.kind == "json_or_text" and not _OBJECT.fullmatch(text):
         if flag.dest != "hf_overrides":
             return text
         raise ValueRefusedError(
@@ -96,7 +106,7 @@ def read_json(flag: Flag, text: str) -> Any:
             value=text,
         )
     try:
-        value = json.loads(_expand_numbers(text))
+        value = json.loads(_expand_numbers(text) if suffixes else text)
     except _UNREADABLE as error:  # also 1.5K, numbers and nesting without an end
         raise _json_refused(name, text, error) from error
     wants_list = isinstance(flag.default, list)
@@ -124,20 +134,48 @@ def check_keys(flag: Flag, value: Any) -> None:
         )
 
 
-def read_dotted(text: str) -> Any:
+def read_dotted(text: str, parsing: Parsing) -> Any:
     """Value of ``--flag.key VALUE``: JSON, a token count, or text."""
+    if parsing.dotted_keys == "text":
+        return text
     try:
         return json.loads(text)
     except _UNREADABLE:
-        try:
-            return parse_tokens(text) if _BARE_NUMBER.fullmatch(text.strip()) else text
-        except _UNREADABLE:
+        if not parsing.number_suffixes or not _BARE_NUMBER.fullmatch(text.strip()):
             return text
+    try:
+        return parse_tokens(text)
+    except _UNREADABLE:
+        return text
+
+
+def _switch(flag: Flag, text: str) -> bool:
+    """``--flag true``, where a version's boolean flag takes a word."""
+    if text.lower() not in ("true", "false"):
+        raise ValueRefusedError(
+            "invalid-choice", f"{flag.spellings[0]} takes no {text!r}", "write true or false"
+        )
+    return text.lower() == "true"
+
+
+def _pairs(flag: Flag, text: str) -> dict[str, int]:
+    """``image=2,video=1``, as vLLM read it up to 0.9."""
+    found = {}
+    for item in text.split(","):
+        key, equals, number = (part.strip() for part in item.lower().partition("="))
+        if not equals or not number.isdecimal():
+            raise ValueRefusedError(
+                "invalid-value",
+                f"{flag.spellings[0]} takes no {text!r}",
+                f"write {flag.spellings[0]} KEY=NUMBER, with commas between several",
+            )
+        found[key] = int(number)
+    return found
 
 
 def _tokens(flag: Flag, text: str) -> int:
     stripped = text.strip()
-    if flag.dest in _AUTO_TOKENS and stripped.lower() == "auto":
+    if flag.kind == "tokens_or_auto" and stripped.lower() == "auto":
         return -1
     try:
         return parse_tokens(stripped) if _BARE_NUMBER.fullmatch(stripped) else int(stripped)

@@ -16,9 +16,9 @@ class Problem(NamedTuple):
     ``flag-and-value-in-one-word``, ``invalid-choice``, ``invalid-value``,
     ``json-double-braces``, ``json-embedded-quotes``, ``json-invalid``, ``json-unknown-key``,
     ``json-unquoted``, ``line-continuation-missing``, ``list-as-comma-string``, ``missing-model``,
-    ``missing-value``, ``positional-model-with-api-server``, ``wrong-entrypoint``. ``dest`` is the
-    flag's, where it is about one, and ``value`` what it was given, where that is refused.
-    ``edits`` make what ``fix`` says, where its meaning is certain.
+    ``missing-value``, ``model-flag-with-serve``, ``positional-model-with-api-server``,
+    ``wrong-entrypoint``. ``dest`` is the flag's, where it is about one, and ``value`` what it was
+    given, where that is refused. ``edits`` make what ``fix`` says, where its meaning is certain.
     """
 
     message: str

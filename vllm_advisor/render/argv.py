@@ -66,7 +66,7 @@ def flag_words(arg: EngineArg, engine: EngineFacts) -> list[str]:
         return [spelling]
     if value is None or isinstance(value, bool):
         raise _unwritable(arg, f"{spelling} takes a {flag.kind}")
-    if isinstance(value, list | tuple) and flag.kind != "json":
+    if isinstance(value, list | tuple) and not flag.takes_object:
         return _several(arg, flag, spelling)
     return _pair(spelling, _word(value, flag))
 
@@ -115,7 +115,7 @@ def _pair(spelling: str, word: str) -> list[str]:
 
 
 def _word(value: Any, flag: Flag) -> str:
-    if isinstance(value, dict) or (flag.kind == "json" and not isinstance(value, str)):
+    if isinstance(value, dict) or (flag.takes_object and not isinstance(value, str)):
         return json_arg(value)
     return _checked(str(value), flag.dest)
 

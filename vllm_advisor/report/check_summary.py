@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vllm_advisor.report.console import visible
 from vllm_advisor.report.values import counted
+from vllm_advisor.visible import visible
 
 Finding = Mapping[str, Any]
 _NOUNS = (("error", "error"), ("warning", "warning"), ("info", "remark"))

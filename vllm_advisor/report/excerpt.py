@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from vllm_advisor.report.console import visible
+from vllm_advisor.visible import visible
 
 _CUT = "..."
 

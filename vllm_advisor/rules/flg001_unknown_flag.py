@@ -21,9 +21,10 @@ vllm serve Qwen/Qwen3-8B --kv-offloading-size 4
 ```
 
 ## Fix
-Write what took the flag's place, its name in this version, or leave it out. Where another version's
-flag has only another spelling here, `--fix` writes that one. Close spellings are listed; a close
-spelling need not mean the same.
+Write the flag's name in this version, or leave it out. The finding says since when the flag is
+gone, or from when on it is there, and what to write instead where that is known. Close spellings
+are listed; a close spelling need not mean the same. Where another spelling takes the same values,
+`--fix` writes it.
 
 ## References
 - vllm:0.33.0:vllm/utils/argparse_utils.py#FlexibleArgumentParser
@@ -34,60 +35,93 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vllm_advisor.knowledge.engines import known_versions, load_engine
-from vllm_advisor.knowledge.version_names import flag_replacement
+from packaging.version import Version
+
+from vllm_advisor.knowledge.engine_history import flag_history, replacement
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.parse.remarks import UnknownFlag
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.edit import Edit
 from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.engine_history import NameHistory
 from vllm_advisor.types.finding import Severity
 
 
 @rule(id="FLG001", name="unknown-flag", severity=Severity.ERROR)
 def check(subject: Subject) -> Iterator[Fault]:
-    """Report each unknown flag, with the recorded versions that have it."""
-    version = subject.engine.version
+    """Report each unknown flag, with what became of it."""
+    engine = subject.engine
     for unknown in subject.command.unknown:
         name = unknown.token.partition("=")[0]
-        elsewhere = [v for v in known_versions() if load_engine(v).flag(name) is not None]
-        message = f"vLLM {version} has no flag {name}"
-        fixes = []
-        same = _same_flag(subject.engine, name, elsewhere)
-        if same:
-            message += f"; it is written {same} there"
-            fixes.append(f"write {same}")
-        if elsewhere:
-            message += f"; {', '.join(elsewhere)} has it"
-            fixes.append(f"use vLLM {elsewhere[-1]}")
-        instead = flag_replacement(name)
-        if instead is not None:
-            fixes.append(instead)
-        elif unknown.close and not same:
-            fixes.append(f"if one of these is meant, write it: {', '.join(unknown.close)}")
-        if instead is None or not instead.startswith("leave it out"):
-            fixes.append(f"leave {name} out")
+        holder = _base(name)
+        history = flag_history(name)
+        evidence = [("flag", name), ("vllm_version", engine.version)]
+        if holder != name and engine.flag(holder) is not None:
+            message = f"vLLM {engine.version} takes no single keys of {holder}: there is no {name}"
+            fixes = [f"give {holder} one JSON object"]
+        else:
+            message = "; ".join(
+                (f"vLLM {engine.version} has no flag {name}", *_life(history, engine))
+            )
+            fixes = _fixes(unknown, history, engine)
+            evidence += [("since", history.since)] if history.since else []
+            evidence += [("until", history.until)] if history.until else []
         yield Fault(
             message=message,
             location=unknown.location,
             fix="; or ".join(fixes),
-            evidence=(("flag", name), ("vllm_version", version)),
-            edits=_renamed(unknown, name, same) if same else (),
+            evidence=tuple(evidence),
+            edits=_renamed(unknown, name, history, engine),
         )
 
 
-def _same_flag(engine: EngineFacts, name: str, elsewhere: list[str]) -> str | None:
-    """How this version spells what another one means by a name, if it takes the same values."""
-    for version in reversed(elsewhere):
-        other = load_engine(version).flag(name)
-        if other is None or (here := engine.flags.get(other.dest)) is None:
-            continue
-        if (here.kind, here.nargs) == (other.kind, other.nargs):
-            spellings = here.negations if name in other.negations else here.spellings
-            return spellings[0] if spellings else None
-    return None
-
-
-def _renamed(unknown: UnknownFlag, name: str, instead: str) -> tuple[Edit, ...]:
+def _renamed(
+    unknown: UnknownFlag, name: str, history: NameHistory, engine: EngineFacts
+) -> tuple[Edit, ...]:
+    """Another spelling in this version that takes the same values."""
+    instead = replacement(history, engine)
+    if instead is None or not history.spans or (here := engine.flag(instead)) is None:
+        return ()
+    there = load_engine(history.spans[-1][0]).flag(name)
+    if there is None or (there.kind, there.nargs) != (here.kind, here.nargs):
+        return ()
     place = unknown.location
-    edit = Edit(file=place.file, line=place.line, column=place.column, old=name, new=instead)
-    return (edit,)
+    return (Edit(file=place.file, line=place.line, column=place.column, old=name, new=instead),)
+
+
+def _life(history: NameHistory, engine: EngineFacts) -> list[str]:
+    """When the flag went before this version, and when it comes after it."""
+    here = Version(engine.version_used or engine.version)
+    gone = [after for after in history.after if after and Version(after) <= here]
+    later = [since for since, _ in history.spans if Version(since) > here]
+    said = []
+    if gone:
+        said.append(f"it was removed in {gone[-1]}")
+    if later:
+        said.append(f"it came {'back ' if gone else ''}in {later[0]}")
+    if gone and history.renamed_to:
+        named = flag_history(_base(history.renamed_to))
+        if named.since:
+            said.append(f"it is called {history.renamed_to} since {named.since}")
+    if said and history.advice:
+        said.append(history.advice)
+    return said
+
+
+def _fixes(unknown: UnknownFlag, history: NameHistory, engine: EngineFacts) -> list[str]:
+    """What to do, the surest first."""
+    here = Version(engine.version_used or engine.version)
+    leave_out = f"leave {history.name} out"
+    if instead := replacement(history, engine):
+        return [f"write {instead}", leave_out]
+    if any(Version(since) < here for since, _ in history.spans):
+        return [leave_out]
+    fixes = [f"use vLLM {history.since} or newer"] if history.since else []
+    if unknown.close:
+        fixes.append(f"if one of these is meant, write it: {', '.join(unknown.close)}")
+    return [*fixes, leave_out]
+
+
+def _base(spelling: str) -> str:
+    """``--flag`` of ``--flag.key``."""
+    return spelling.partition(".")[0]

@@ -59,9 +59,9 @@ def _fix(subject: Subject, problem: Problem) -> str:
     if flag is None:
         return "leave the word out, or write the flag it belongs to before it"
     name = flag.spellings[0]
-    if flag.kind == "json":
+    if flag.takes_object:
         return f"give {name} one JSON object in single quotes, or leave it out"
-    if flag.kind in ("int", "float", "tokens"):
+    if flag.kind in ("int", "float", "tokens", "tokens_or_auto"):
         example = 1 if flag.default is None else flag.default
         return f"write {name} followed by a number, such as {name} {example}, or leave it out"
     return f"write {name} followed by its value, or leave it out"

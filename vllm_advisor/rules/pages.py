@@ -11,10 +11,11 @@ _INDEX = """\
 An `error` is something vLLM refuses to start with, reads as something else, or fails on later. A
 `warning` starts and then serves less than the hardware could, or not what the workload asks for. An
 `info` may be meant so. Rules about traffic need `--workload`: a workload file, or its `classes`
-alone. A rule whose facts are not known is reported as not checked, with the fact that is missing; it
-never counts as passed. Confidence is `high` unless the
-figures behind a finding rest on assumptions, the vLLM version is not recorded, or a word that only
-the shell knows may set more flags.
+alone.
+
+A rule whose facts are not known is reported as not checked, with the fact that is missing; it never
+counts as passed. Confidence is `high` unless the figures behind a finding rest on assumptions, the
+vLLM version is not recorded, or a word that only the shell knows may set more flags.
 
 How to choose rules and to suppress findings: [check](check.md).
 

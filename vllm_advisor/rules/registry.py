@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 
 import vllm_advisor.rules as package
 from vllm_advisor.errors import InputError, UnknownFactError
+from vllm_advisor.knowledge.engines import layout_assumptions
 from vllm_advisor.rules.protocol import (
     Fault,
     Rule,
@@ -194,6 +195,8 @@ def _confidence(rule: Rule, subject: Subject) -> Confidence:
     assumptions: tuple[Assumption, ...] = ()
     if "figures" in rule.needs and subject.figures is not None:
         assumptions += subject.figures.assumptions
+    if rule.needs:
+        assumptions += layout_assumptions(subject.engine)
     if not subject.engine.known:
         text = f"the flags of vLLM {subject.engine.version_used} are taken for those of "
         text += subject.engine.version

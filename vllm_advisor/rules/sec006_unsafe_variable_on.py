@@ -9,12 +9,12 @@ The first takes pickled objects, which run code when they are read. The second a
 
 ## Bad
 ```bash
-VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve Qwen/Qwen3-8B --enable-lora
+VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve Qwen/Qwen3-8B --enable-lora --max-loras 4
 ```
 
 ## Good
 ```bash
-vllm serve Qwen/Qwen3-8B --enable-lora --lora-modules sql=/adapters/sql
+vllm serve Qwen/Qwen3-8B --enable-lora --max-loras 4 --lora-modules sql=/adapters/sql
 ```
 
 ## Fix

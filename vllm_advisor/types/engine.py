@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from vllm_advisor.types.decision import Decision, Location
 
@@ -15,19 +15,46 @@ THIN_SAMPLE = 8  # logs; a family with fewer lowers confidence
 class Flag:
     """One ``vllm serve`` flag as the real parser has it.
 
-    ``spellings`` set a value (or true); ``negations`` set false. ``kind`` is ``bool``, ``int``,
-    ``float``, ``str``, ``json`` or ``tokens`` (an int that takes 32k / 32K). ``nargs`` is the
-    parser's: ``None`` for one value, ``*``, ``+`` or ``?`` otherwise.
+    ``spellings`` set a value (or true); ``negations`` set false. ``kind`` is what its value is read
+    as: ``bool``, ``int``, ``float``, ``str``, ``tokens`` (an int that takes 32k / 32K),
+    ``tokens_or_auto``, ``json``, ``json_or_text`` (what is no ``{...}`` stays text),
+    ``json_or_level`` (0 to 3, too), ``json_or_pairs`` and ``pairs`` (``a=1,b=2``); ``None`` where
+    that is not recorded. ``nargs`` is the parser's: ``None`` for one value, ``*``, ``+`` or ``?``
+    otherwise; a ``bool`` with one takes ``true`` or ``false``.
     """
 
     dest: str
     spellings: tuple[str, ...]
     negations: tuple[str, ...] = ()
-    kind: str = "str"
+    kind: str | None = "str"
     nargs: str | None = None
     choices: tuple[str, ...] = ()
     default: Any = None
     deprecated: str | None = None
+
+    @property
+    def takes_object(self) -> bool:
+        """Whether its value may be a JSON object."""
+        return self.kind is not None and self.kind.startswith("json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsing:
+    """What a version does with the words before they are looked up among its flags.
+
+    ``dotted_keys``: ``--flag.key VALUE`` is no flag (``none``), or a key of a JSON object whose
+    value is text, or JSON. ``number_suffixes``: 80m and 4K are numbers inside of JSON. ``short_o``
+    is what ``-O3`` stands for: ``-O 3`` (``word``), ``-O.level=3`` (``level``), ``-O.mode=3``
+    (``mode``), ``--optimization-level=3`` (``flag``; ``dotted``: and ``-O.key`` is ``-cc.key``).
+    ``model_flag``: ``--model`` is taken after ``vllm serve``. ``name_needs_model``:
+    ``--served-model-name`` is refused without a model before it.
+    """
+
+    dotted_keys: Literal["none", "text", "json"] = "json"
+    number_suffixes: bool = True
+    short_o: Literal["word", "level", "mode", "dotted", "flag"] = "flag"
+    model_flag: bool = True
+    name_needs_model: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +71,7 @@ class EngineFacts:
 
     version: str
     flags: Mapping[str, Flag]  # by dest
+    parsing: Parsing = Parsing()
     gpu_memory_utilization: float
     block_size: int
     async_scheduling: bool
@@ -56,8 +84,10 @@ class EngineFacts:
     synchronous_drafting: tuple[str, ...] = ()  # methods and keys without overlapping batches
     draft_shares_embedding: bool = True  # MTP layers that can, on a later pipeline stage, too
     draft_lookahead_in_batch: bool = True  # a batch holds more than a draft writes ahead
+    layout_checked: bool = True  # figures of the KV cache were compared with the version's own
+    carried: tuple[str, ...] = ()  # facts that are recorded for newer versions only
     source: str  # where the flags were read
-    known: bool = True  # False: newer than the newest known, facts are of ``version_used``
+    known: bool = True  # False: the version is not recorded, facts are of ``version_used``
     version_used: str = ""
 
     def flag(self, spelling: str) -> Flag | None:

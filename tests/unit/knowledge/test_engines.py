@@ -34,7 +34,10 @@ def accelerator(name: str, gib: int, capability: tuple[int, int] = (9, 0)) -> Ac
 
 
 def test_known_versions_are_in_order_of_version() -> None:
-    assert known_versions()[:2] == ("0.32.0", "0.33.0")
+    known = known_versions()
+    assert known[:2] == ("0.8.0", "0.8.1")
+    assert known.index("0.8.5.post1") == known.index("0.8.5") + 1
+    assert known[-2:] == ("0.32.0", "0.33.0")
 
 
 def test_no_version_is_the_newest_known() -> None:
@@ -63,9 +66,9 @@ def test_unknown_version_says_whose_facts_are_used(asked: str, used: str) -> Non
 
 
 def test_older_version_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownFactError, match=r"0\.11\.0 is older") as caught:
-        load_engine("0.11.0")
-    assert "0.32.0, 0.33.0" in caught.value.fix
+    with pytest.raises(UnknownFactError, match=r"0\.7\.3 is older") as caught:
+        load_engine("0.7.3")
+    assert "0.8.0 to 0.33.0" in caught.value.fix
 
 
 def test_text_that_is_no_version() -> None:
@@ -88,10 +91,12 @@ def test_flags_of_both_versions() -> None:
 
 def test_kinds() -> None:
     flags = load_engine("0.33.0").flags
-    assert flags["max_model_len"].kind == "tokens"
+    assert flags["max_model_len"].kind == "tokens_or_auto"
+    assert flags["max_num_batched_tokens"].kind == "tokens"
     assert flags["gpu_memory_utilization"].kind == "float"
     assert flags["tensor_parallel_size"].spellings == ("--tensor-parallel-size", "-tp")
-    assert flags["hf_overrides"].kind == "json"
+    assert flags["hf_overrides"].kind == "json_or_text"
+    assert flags["speculative_config"].kind == "json"
     assert "cudagraph_mode" in flags["compilation_config"].choices
     assert flags["cudagraph_capture_sizes"].nargs == "+"
     assert flags["mamba_cache_mode"].deprecated
@@ -156,7 +161,8 @@ def test_loading_is_quick() -> None:
 
 
 def test_every_flag_loads_in_every_version() -> None:
-    kinds = {"bool", "int", "float", "str", "json", "tokens"}
+    kinds = {"bool", "int", "float", "str", "json", "tokens", "tokens_or_auto", "pairs"}
+    kinds |= {"json_or_text", "json_or_level", "json_or_pairs"}
     for version in known_versions():
         for dest, flag in load_engine(version).flags.items():
             assert flag.dest == dest

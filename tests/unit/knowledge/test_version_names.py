@@ -13,7 +13,6 @@ from vllm_advisor.knowledge.quantization_support import gone_method
 from vllm_advisor.knowledge.version_names import (
     Span,
     debugging_variables,
-    flag_replacement,
     parser_family,
     parser_names,
     parser_spans,
@@ -57,12 +56,6 @@ def test_older_releases_are_not_guessed() -> None:
         variable_names("0.7.3")
     with pytest.raises(UnknownFactError, match="tool parsers"):
         parser_names("tool", "0.8.2")
-
-
-@pytest.mark.parametrize("flag", ["--task", "--rope-scaling", "--num-scheduler-steps", "--cc"])
-def test_replaced_flags_are_not_flags_of_the_newest(flag: str) -> None:
-    assert flag_replacement(flag) is not None
-    assert load_engine().flag(flag) is None
 
 
 def test_replacements_take_the_value_along() -> None:

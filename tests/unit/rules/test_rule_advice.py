@@ -121,24 +121,57 @@ def test_flg001_names_the_flag_without_its_value() -> None:
     assert _one(f"{QWEN} --zz-top=16").fix == "leave --zz-top out"
 
 
-def test_flg001_names_the_spelling_of_this_version_and_the_versions_that_have_the_other() -> None:
+def test_flg001_names_versions_and_what_to_write() -> None:
     finding = _disable_on_032()
     assert finding.message == (
-        "vLLM 0.32.0 has no flag --disable-prefix-caching; it is written "
-        "--no-enable-prefix-caching there; 0.33.0 has it"
+        "vLLM 0.32.0 has no flag --disable-prefix-caching; it came in 0.33.0; "
+        "the inverse had one spelling"
     )
     assert finding.fix == (
-        "write --no-enable-prefix-caching; or use vLLM 0.33.0; or leave --disable-prefix-caching out"
+        "write --no-enable-prefix-caching; or leave --disable-prefix-caching out"
     )
 
 
-def test_flg001_names_close_spellings_where_no_version_has_the_flag() -> None:
-    finding = _one(f"{QWEN} --max-modle-len 4096")
-    assert finding.fix == (
-        "if one of these is meant, write it: --max-model-len, --max-log-len, "
-        "--model; or leave --max-modle-len out"
-    )
-    assert finding.edits == ()  # close is not the same
+@pytest.mark.parametrize(
+    ("version", "flag", "message", "fix"),
+    [
+        (
+            "0.33.0",
+            "--cuda-graph-sizes 8",
+            "it was removed in 0.13.0; it is called --cudagraph-capture-sizes since 0.11.1",
+            "write --cudagraph-capture-sizes N N ...",
+        ),
+        (
+            "0.20.0",
+            "--disable-log-requests",
+            "it was removed in 0.17.0; it came back in 0.33.0; requests are not logged",
+            "leave --disable-log-requests out",
+        ),
+        (
+            "0.11.0",
+            "--decode-context-parallel-sise 2",
+            "vLLM 0.11.0 has no flag --decode-context-parallel-sise",
+            "if one of these is meant, write it: --decode-context-parallel-size",
+        ),
+        (
+            "0.10.1",
+            "--decode-context-parallel-size 2",
+            "it came in 0.10.2",
+            "use vLLM 0.10.2 or newer; or if one of these is meant",
+        ),
+        (
+            "0.8.5",
+            "--hf-overrides.max_position_embeddings 9",
+            "vLLM 0.8.5 takes no single keys of --hf-overrides",
+            "give --hf-overrides one JSON object",
+        ),
+    ],
+)
+def test_flg001_says_what_became_of_a_flag(version: str, flag: str, message: str, fix: str) -> None:
+    (subject,) = subjects(f"# vllm: {version}\n{QWEN} {flag}")
+    (finding,) = [f for f in run_rules(subject)[0] if f.rule == "FLG001"]
+    assert message in finding.message
+    assert finding.fix.startswith(fix)
 
 
 def _disable_on_032() -> Finding:

@@ -1,0 +1,360 @@
+"""Follows the part of Python in which vLLM writes down its flags, variables and defaults.
+
+Nothing of the source is imported or run: statements are followed here, on values of
+:mod:`engine_source.values`, and only functions of Python without effects are called. What cannot
+be followed becomes :class:`Unknown` and is noted in ``remarks``; it is never guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from engine_source import expressions
+from engine_source.modules import Module, SourceTree
+from engine_source.names import Names
+from engine_source.values import (
+    External,
+    Function,
+    Instance,
+    NotReadError,
+    SourceClassMeta,
+    Unknown,
+)
+
+_DEEPEST = 60  # calls within calls
+_NOT_FOLLOWED = ("load_general_plugins", "warn", "init_logger")
+_TAKES_FUNCTIONS = (sorted, map, filter, max, min)
+
+
+class _Return(Exception):  # noqa: N818 - control flow
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Break(Exception):  # noqa: N818 - control flow
+    pass
+
+
+class _Continue(Exception):  # noqa: N818 - control flow
+    pass
+
+
+class Interpreter:
+    """One reading of one source tree.
+
+    Args:
+        tree: the source.
+    """
+
+    def __init__(self, tree: SourceTree) -> None:
+        self.tree = tree
+        self.remarks: list[str] = []
+        self.names = Names(tree, self)
+        self.classes = self.names.classes
+        self._depth = 0
+
+    def value(self, module: str, name: str) -> Any:
+        """The value of a top-level name.
+
+        Raises:
+            NotReadError: there is no such module or name.
+        """
+        found = self.tree.module(module)
+        if found is None:
+            raise NotReadError(f"there is no module {module}")
+        return self.names.top_level(found, name)
+
+    def evaluate(self, node: ast.expr, module: Module, scope: Mapping[str, Any]) -> Any:
+        """The value of an expression, :class:`Unknown` where it cannot be told."""
+        try:
+            return expressions.evaluate(self, node, module, scope)
+        except (_Return, _Break, _Continue):
+            raise
+        except NotReadError as error:
+            return Unknown(str(error))
+        except Exception as error:  # noqa: BLE001 - an operation that fails on what was read
+            return Unknown(f"{type(error).__name__}: {error}")
+
+    def name(self, name: str, module: Module, scope: Mapping[str, Any]) -> Any:
+        """What a name means at a place."""
+        if name in scope:
+            return scope[name]
+        if name in module.bindings or name in module.checked_imports:
+            return self.names.top_level(module, name)
+        return self.names.builtin(name)
+
+    def truth(self, value: Any) -> bool:
+        """Whether a value is true.
+
+        Raises:
+            NotReadError: it is not known.
+        """
+        if isinstance(value, Unknown):
+            raise NotReadError(value.why)
+        if isinstance(value, External):
+            raise NotReadError(value.dotted)
+        return bool(value)
+
+    def items(self, value: Any) -> list[Any]:
+        """What a loop over a value goes through.
+
+        Raises:
+            NotReadError: it is not known.
+        """
+        if isinstance(value, Unknown | External):
+            raise NotReadError(f"a loop over {value!r}")
+        if isinstance(value, SourceClassMeta):
+            return list(self.classes.members(value))
+        return list(value)
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """``value.name``."""
+        if isinstance(value, Unknown):
+            return value
+        if isinstance(value, Module):
+            return self.names.attribute_of_module(value.name, name)
+        if isinstance(value, SourceClassMeta):
+            if name == "__module__":
+                return value.__module__
+            return self.classes.attribute(value, name)
+        if isinstance(value, Instance):
+            return self.classes.attribute(value.cls, name)
+        if isinstance(value, Function) and name == "__name__":
+            return value.name
+        if isinstance(value, External):
+            return self.names.attribute_of_module(value.dotted, name)
+        if isinstance(value, ModuleType):
+            return self.names.attribute_of_module(value.__name__, name)
+        return getattr(value, name)
+
+    def found(self, value: Any, name: str) -> Any:
+        """``value.name``, :class:`Unknown` where there is none."""
+        try:
+            return self.attribute(value, name)
+        except (NotReadError, AttributeError) as error:
+            return Unknown(str(error))
+
+    def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """``function(*args, **kwargs)``; what is not of the source or pure is unknown."""
+        if isinstance(function, Function):
+            return self._call(function, args, kwargs)
+        if isinstance(function, SourceClassMeta):
+            if self.classes.is_enum(function):
+                found = [m for m in self.classes.members(function) if m.value == args[0]]
+                return found[0] if found else Unknown(f"{function.__name__}({args[0]!r})")
+            return Instance(function)
+        if isinstance(function, Unknown | External):
+            return Unknown(f"a call of {function!r}")
+        if any(isinstance(a, Unknown) for a in args) and not hasattr(function, "records"):
+            if getattr(function, "__self__", None) is None:
+                return next(a for a in args if isinstance(a, Unknown))
+        if function in _TAKES_FUNCTIONS:
+            args = tuple(self._plain(a) for a in args)
+            kwargs = {key: self._plain(a) for key, a in kwargs.items()}
+        return function(*args, **kwargs)
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, Function):
+            return lambda *args: self.call(value, *args)
+        return self.items(value) if isinstance(value, SourceClassMeta) else value
+
+    def _call(self, function: Function, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+        if function.name in _NOT_FOLLOWED:
+            return Unknown(function.name)
+        if self._depth > _DEEPEST:
+            raise NotReadError(f"{function.name} goes too deep")
+        scope = (
+            ChainMap(self._bind(function, tuple(args), kwargs), dict(function.closure))
+            if not isinstance(function.closure, ChainMap)
+            else function.closure.new_child(self._bind(function, tuple(args), kwargs))
+        )
+        if function.owner is not None:
+            scope["__class__"] = function.owner
+        self._depth += 1
+        try:
+            if isinstance(function.node, ast.Lambda):
+                return self.evaluate(function.node.body, function.scope, scope)
+            if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in function.body):
+                return Unknown(f"{function.name} is a generator")
+            self.run_all(function.node.body, function.scope, scope)
+        except _Return as found:
+            return found.value
+        finally:
+            self._depth -= 1
+        return None
+
+    def _bind(
+        self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The values of a function's parameters."""
+        written = function.node.args
+        if function.bound is not None:
+            args = (function.bound, *args)
+        names = [a.arg for a in (*written.posonlyargs, *written.args)]
+        found = dict(function.defaults)
+        pairs = list(zip(reversed(names), reversed(written.defaults), strict=False))
+        pairs += [
+            (a.arg, d)
+            for a, d in zip(written.kwonlyargs, written.kw_defaults, strict=True)
+            if d is not None
+        ]
+        for name, default in pairs:
+            if name not in found:
+                found[name] = self.evaluate(default, function.scope, function.closure)
+        found.update(zip(names, args, strict=False))
+        extra = args[len(names) :]
+        if written.vararg:
+            found[written.vararg.arg] = extra
+        known = {*names, *(a.arg for a in written.kwonlyargs)}
+        found.update({k: v for k, v in kwargs.items() if k in known})
+        if written.kwarg:
+            found[written.kwarg.arg] = {k: v for k, v in kwargs.items() if k not in known}
+        return found
+
+    def run_all(self, body: list[ast.stmt], module: Module, scope: Any) -> None:
+        """Follow statements; one that cannot be followed leaves the names it sets unknown."""
+        for statement in body:
+            try:
+                self.run(statement, module, scope)
+            except NotReadError as error:
+                place = f"{module.name}:{statement.lineno}"
+                self.remarks.append(f"{place}: {error}")
+                self._forget(statement, scope, str(error))
+
+    def _forget(self, statement: ast.stmt, scope: Any, why: str) -> None:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Return):
+                raise _Return(Unknown(why))
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                scope[node.id] = Unknown(why)
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                holder = self.evaluate(node.value, Module("", self.tree.root), scope)
+                key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+                if isinstance(holder, dict) and key is not None:
+                    holder[key] = Unknown(why)
+
+    def run(self, statement: ast.stmt, module: Module, scope: Any) -> None:
+        """Follow one statement.
+
+        Raises:
+            NotReadError: it cannot be followed.
+        """
+        run = _STATEMENTS.get(type(statement))
+        if run is not None:
+            run(self, statement, module, scope)
+
+    def _function(self, node: Any, module: Module, scope: Any) -> None:
+        defaults = {}
+        names = [a.arg for a in node.args.args]
+        for name, default in zip(reversed(names), reversed(node.args.defaults), strict=False):
+            defaults[name] = self.evaluate(default, module, scope)
+        scope[node.name] = Function(node, module, scope, defaults)
+
+    def _assign(self, node: Any, module: Module, scope: Any) -> None:
+        if node.value is None:
+            return
+        value = self.evaluate(node.value, module, scope)
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            self.store(target, value, module, scope)
+
+    def _augment(self, node: Any, module: Module, scope: Any) -> None:
+        before = self.evaluate(ast.parse(ast.unparse(node.target), mode="eval").body, module, scope)
+        value = self.evaluate(node.value, module, scope)
+        self.store(node.target, expressions.binary(node.op, before, value), module, scope)
+
+    def store(self, target: ast.expr, value: Any, module: Module, scope: Any) -> None:
+        """Set a name, an item or several of them."""
+        if isinstance(target, ast.Name):
+            scope[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            values = self.items(value)
+            starred = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
+            if starred:
+                raise NotReadError("a starred target")
+            for one, item in zip(target.elts, values, strict=False):
+                self.store(one, item, module, scope)
+        elif isinstance(target, ast.Subscript):
+            holder = self.evaluate(target.value, module, scope)
+            key = self.evaluate(target.slice, module, scope)
+            if isinstance(holder, dict | list) and not isinstance(key, Unknown):
+                holder[key] = value
+
+    def _delete(self, node: Any, module: Module, scope: Any) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                holder = self.evaluate(target.value, module, scope)
+                key = self.evaluate(target.slice, module, scope)
+                if isinstance(holder, dict):
+                    holder.pop(key, None)
+
+    def _if(self, node: Any, module: Module, scope: Any) -> None:
+        taken = self.truth(self.evaluate(node.test, module, scope))
+        self.run_all(node.body if taken else node.orelse, module, scope)
+
+    def _for(self, node: Any, module: Module, scope: Any) -> None:
+        for item in self.items(self.evaluate(node.iter, module, scope)):
+            self.store(node.target, item, module, scope)
+            try:
+                self.run_all(node.body, module, scope)
+            except _Continue:
+                continue
+            except _Break:
+                break
+
+    def _return(self, node: Any, module: Module, scope: Any) -> None:
+        raise _Return(None if node.value is None else self.evaluate(node.value, module, scope))
+
+    def _import(self, node: Any, module: Module, scope: Any) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            try:
+                scope[name] = self.names.imported(module, node, name)
+            except NotReadError as error:
+                scope[name] = Unknown(str(error))
+
+    def _try(self, node: Any, module: Module, scope: Any) -> None:
+        self.run_all([*node.body, *node.orelse, *node.finalbody], module, scope)
+
+    def _with(self, node: Any, module: Module, scope: Any) -> None:
+        self.run_all(node.body, module, scope)
+
+    def _expression(self, node: Any, module: Module, scope: Any) -> None:
+        self.evaluate(node.value, module, scope)
+
+    def _raise(self, node: Any, module: Module, scope: Any) -> None:  # noqa: ARG002
+        raise NotReadError(ast.unparse(node)[:80])
+
+    def _break(self, *_: Any) -> None:
+        raise _Break
+
+    def _continue(self, *_: Any) -> None:
+        raise _Continue
+
+    def _class(self, node: Any, module: Module, scope: Any) -> None:
+        scope[node.name] = self.classes.define(node, module)
+
+
+_STATEMENTS: dict[type, Callable[..., None]] = {
+    ast.FunctionDef: Interpreter._function,  # noqa: SLF001
+    ast.ClassDef: Interpreter._class,  # noqa: SLF001
+    ast.Assign: Interpreter._assign,  # noqa: SLF001
+    ast.AnnAssign: Interpreter._assign,  # noqa: SLF001
+    ast.AugAssign: Interpreter._augment,  # noqa: SLF001
+    ast.Delete: Interpreter._delete,  # noqa: SLF001
+    ast.If: Interpreter._if,  # noqa: SLF001
+    ast.For: Interpreter._for,  # noqa: SLF001
+    ast.Return: Interpreter._return,  # noqa: SLF001
+    ast.Import: Interpreter._import,  # noqa: SLF001
+    ast.ImportFrom: Interpreter._import,  # noqa: SLF001
+    ast.Try: Interpreter._try,  # noqa: SLF001
+    ast.With: Interpreter._with,  # noqa: SLF001
+    ast.Expr: Interpreter._expression,  # noqa: SLF001
+    ast.Raise: Interpreter._raise,  # noqa: SLF001
+    ast.Break: Interpreter._break,  # noqa: SLF001
+    ast.Continue: Interpreter._continue,  # noqa: SLF001
+}
