@@ -25,6 +25,7 @@ from engine_source.values import (
     Unknown,
 )
 
+_SPECIAL = ("__name__", "__module__", "__doc__", "__members__")
 _DEEPEST = 60  # calls within calls
 _NOT_FOLLOWED = ("load_general_plugins", "warn", "init_logger")
 _TAKES_FUNCTIONS = (sorted, map, filter, max, min)
@@ -115,6 +116,8 @@ class Interpreter:
         """``value.name``."""
         if isinstance(value, Unknown):
             return value
+        if name.startswith("__") and name not in _SPECIAL:
+            raise NotReadError(f"{name} is not followed")
         if isinstance(value, Module):
             return self.names.attribute_of_module(value.name, name)
         if isinstance(value, SourceClassMeta):

@@ -209,6 +209,8 @@ class Names:
                 return child
             return self.top_level(own, name)
         pure = _PURE.get(dotted)
-        if pure is not None:
-            return getattr(pure, name) if hasattr(pure, name) else external(f"{dotted}.{name}")
+        if hasattr(pure, name):
+            found = getattr(pure, name)
+            if not isinstance(found, types.ModuleType):
+                return found
         return external(f"{dotted}.{name}")
