@@ -40,7 +40,9 @@ def read(history_tool: ModuleType, snapshot_tool: ModuleType) -> dict[str, Any]:
 def test_flags_read_from_the_source_are_the_parsers(
     read: dict[str, Any], installed_snapshot: dict[str, Any]
 ) -> None:
-    parser = {f["dest"]: {k: v for k, v in f.items() if k != "dest"} for f in installed_snapshot["flags"]}
+    parser = {
+        f["dest"]: {k: v for k, v in f.items() if k != "dest"} for f in installed_snapshot["flags"]
+    }
     assert read["source"] == installed_snapshot["source"]
     assert read["flags"].keys() == parser.keys()
     differing = {d: (read["flags"][d], parser[d]) for d in parser if read["flags"][d] != parser[d]}

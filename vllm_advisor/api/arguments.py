@@ -67,7 +67,9 @@ def _read_word(flag: Flag, text: str, *, suffixes: bool) -> Any:
         return text
     try:
         if flag.nargs in ("*", "+"):
-            return [read_value(flag, part, suffixes=suffixes) for part in text.replace(",", " ").split()]
+            return [
+                read_value(flag, part, suffixes=suffixes) for part in text.replace(",", " ").split()
+            ]
         return read_value(flag, text, suffixes=suffixes)
     except ValueRefusedError as refused:
         raise InputError(refused.message, where=flag.spellings[0], fix=refused.fix) from None

@@ -150,7 +150,9 @@ def _infeasible(
         decisions=(),
         figures=(),
         alternatives=tried,
-        assumptions=_unique((*notes, *setting.model.assumptions, *engine_assumptions(setting.engine))),
+        assumptions=_unique(
+            (*notes, *setting.model.assumptions, *engine_assumptions(setting.engine))
+        ),
         cost=Cost(gpus=0, usd_per_hour=None, price_source="no plan"),
         infeasible_because=reasons,
         nearest=near,

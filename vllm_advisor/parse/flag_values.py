@@ -10,6 +10,7 @@ from typing import Any
 from vllm_advisor.types.engine import Flag, Parsing
 from vllm_advisor.units import parse_tokens
 
+
 def _folded(text: str) -> str:
     return text.lower().replace("-", "_")
 

@@ -57,7 +57,9 @@ def check(subject: Subject) -> Iterator[Fault]:
             message = f"vLLM {engine.version} takes no single keys of {holder}: there is no {name}"
             fixes = [f"give {holder} one JSON object"]
         else:
-            message = "; ".join((f"vLLM {engine.version} has no flag {name}", *_life(history, engine)))
+            message = "; ".join(
+                (f"vLLM {engine.version} has no flag {name}", *_life(history, engine))
+            )
             fixes = _fixes(unknown, history, engine)
             evidence += [("since", history.since)] if history.since else []
             evidence += [("until", history.until)] if history.until else []

@@ -279,7 +279,9 @@ def test_option_strings_of_a_release_are_unique(version: str) -> None:
     assert all(s.startswith("-") for s in spellings)
 
 
-@given(st.sampled_from(sorted({s for names in engine_history._spellings().values() for s in names})))
+@given(
+    st.sampled_from(sorted({s for names in engine_history._spellings().values() for s in names}))
+)
 def test_spans_are_in_order_and_apart(spelling: str) -> None:
     history = flag_history(spelling)
     ends = [Version(v) for span in history.spans for v in span]

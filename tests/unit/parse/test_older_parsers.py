@@ -55,7 +55,7 @@ def test_the_letter_o(version: str, words: str, expected: dict[str, Any]) -> Non
         ("--enable_chunked_prefill True", True),
     ],
 )
-def test_a_switch_that_takes_a_word(words: str, expected: bool) -> None:  # noqa: FBT001
+def test_a_switch_that_takes_a_word(words: str, expected: bool) -> None:
     assert values("0.8.4", words) == {"enable_chunked_prefill": expected}
 
 
@@ -67,7 +67,10 @@ def test_a_switch_takes_the_next_word_whatever_it_is() -> None:
 def test_the_same_word_is_refused_later() -> None:
     command = parsed("0.8.5", "vllm serve org/model --enable-chunked-prefill=False")
     (problem,) = command.problems
-    assert (problem.code, problem.fix) == ("boolean-with-value", "write --no-enable-chunked-prefill")
+    assert (problem.code, problem.fix) == (
+        "boolean-with-value",
+        "write --no-enable-chunked-prefill",
+    )
 
 
 @pytest.mark.parametrize("version", ["0.8.0", "0.8.5", "0.9.2"])

@@ -167,9 +167,7 @@ def test_flg001_names_versions_and_what_to_write() -> None:
         ),
     ],
 )
-def test_flg001_says_what_became_of_a_flag(
-    version: str, flag: str, message: str, fix: str
-) -> None:
+def test_flg001_says_what_became_of_a_flag(version: str, flag: str, message: str, fix: str) -> None:
     (subject,) = subjects(f"# vllm: {version}\n{QWEN} {flag}")
     (finding,) = [f for f in run_rules(subject)[0] if f.rule == "FLG001"]
     assert message in finding.message
