@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import typing
 from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any
 
 from engine_source.modules import Module
 from engine_source.values import (
-    External,
     Field,
     FieldDefault,
     Function,
@@ -141,9 +141,13 @@ class SourceClasses:
                     value = self._evaluated(cls, statement.value)
                     if self.is_enum(cls) and not name.startswith("_"):
                         value = Member(cls, name, value)
-            elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-                if isinstance(statement.target, ast.Name) and statement.target.id == name:
-                    value = self._evaluated(cls, statement.value)
+            elif (
+                isinstance(statement, ast.AnnAssign)
+                and statement.value is not None
+                and isinstance(statement.target, ast.Name)
+                and statement.target.id == name
+            ):
+                value = self._evaluated(cls, statement.value)
         if isinstance(value, FieldDefault):
             return value.default if value.default is not MISSING else self.made(value)
         return value
@@ -207,8 +211,7 @@ class SourceClasses:
         """vLLM's ``get_attr_docs``: the strings that follow the fields."""
         found = {}
         for one in reversed(self.lineage(cls)):
-            body = one.node.body
-            for field, text in zip(body, body[1:], strict=False):
+            for field, text in itertools.pairwise(one.node.body):
                 if not isinstance(text, ast.Expr) or not isinstance(text.value, ast.Constant):
                     continue
                 targets = (
@@ -264,8 +267,3 @@ class _ClassScope(dict):  # type: ignore[type-arg]
 
     def __getitem__(self, name: str) -> Any:
         return self._classes.attribute(self._cls, name)
-
-
-def is_type(value: Any) -> bool:
-    """Whether a value is something an annotation may name."""
-    return isinstance(value, type | External) or typing.get_origin(value) is not None

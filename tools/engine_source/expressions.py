@@ -152,15 +152,11 @@ def _unary(reading: Interpreter, node: Any, module: Module, scope: Any) -> Any:
 def _boolean(reading: Interpreter, node: Any, module: Module, scope: Any) -> Any:
     stops_at = isinstance(node.op, ast.Or)
     value: Any = None
-    unknown = None
     for part in node.values:
         value = reading.evaluate(part, module, scope)
-        try:
-            if reading.truth(value) is stops_at:
-                return value if unknown is None else stops_at
-        except NotReadError:
-            unknown = unknown or Unknown(ast.unparse(part))
-    return unknown or value
+        if isinstance(value, Unknown) or reading.truth(value) is stops_at:
+            return value
+    return value
 
 
 def _compare(reading: Interpreter, node: Any, module: Module, scope: Any) -> Any:

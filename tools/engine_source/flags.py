@@ -22,7 +22,6 @@ from engine_source.values import (
 )
 
 _UTILITIES = ("vllm.utils.argparse_utils", "vllm.utils")  # where FlexibleArgumentParser is
-_MODULES = (*snapshot_engine.PARSER_MODULES,)
 _OWN_KINDS = {  # of vLLM's own functions
     "human_readable_int": "tokens",
     "human_readable_int_or_auto": "tokens_or_auto",
@@ -80,12 +79,14 @@ def read_flags(reading: Interpreter) -> tuple[list[dict[str, Any]], str]:
 
 def _build(reading: Interpreter, parser: Parser) -> str:
     """Follow what ``vllm serve`` does to make its parser."""
-    for name in _MODULES:
+    for name in snapshot_engine.PARSER_MODULES:
         module = reading.tree.module(name)
         if module is not None and "make_arg_parser" in module.bindings:
             break
     else:
-        raise NotReadError(f"there is no make_arg_parser in {', '.join(_MODULES)}")
+        raise NotReadError(
+            f"there is no make_arg_parser in {', '.join(snapshot_engine.PARSER_MODULES)}"
+        )
     serve = reading.value("vllm.entrypoints.cli.serve", "ServeSubcommand")
     init = reading.classes.attribute(serve, "subparser_init")
     init.bound = Instance(serve)
@@ -234,11 +235,9 @@ def _converts(value: Any) -> bool:
 def _seen(function: Function) -> list[Any]:
     """Values that a function closes over and uses, and its defaults."""
     used = {n.id for n in function.body if isinstance(n, ast.Name)}
-    found = list(function.defaults.values())
-    for name in sorted(used):
-        if name in function.closure and name not in function.defaults:
-            found.append(function.closure[name])
-    return [v for v in found if v is not function]
+    closed = (name for name in sorted(used - function.defaults.keys()) if name in function.closure)
+    found = [*function.defaults.values(), *(function.closure[name] for name in closed)]
+    return [value for value in found if value is not function]
 
 
 def _later_choices(reading: Interpreter, dest: str, function: Any, kind: str | None) -> list[Any]:
@@ -271,11 +270,11 @@ def _json_keys(reading: Interpreter, function: Any) -> list[str]:
         return []
     for value in _deep(function):
         if reading.classes.is_dataclass(value) and reading.classes.forbids_extra(value):
-            return [f.name for f in reading.classes.fields(value) if takes(reading, value, f.name)]
+            return [f.name for f in reading.classes.fields(value) if _takes(reading, value, f.name)]
     return []
 
 
-def takes(reading: Interpreter, cls: Any, name: str) -> bool:
+def _takes(reading: Interpreter, cls: Any, name: str) -> bool:
     """Whether a field is an argument of its class (``init=False`` is none)."""
     for one in reading.classes.lineage(cls):
         for statement in one.node.body:

@@ -25,6 +25,7 @@ from engine_source.values import (
     Unknown,
 )
 
+_SPECIAL = ("__name__", "__module__", "__doc__", "__members__")
 _DEEPEST = 60  # calls within calls
 _NOT_FOLLOWED = ("load_general_plugins", "warn", "init_logger")
 _TAKES_FUNCTIONS = (sorted, map, filter, max, min)
@@ -115,6 +116,8 @@ class Interpreter:
         """``value.name``."""
         if isinstance(value, Unknown):
             return value
+        if name.startswith("__") and name not in _SPECIAL:
+            raise NotReadError(f"{name} is not followed")
         if isinstance(value, Module):
             return self.names.attribute_of_module(value.name, name)
         if isinstance(value, SourceClassMeta):
@@ -149,9 +152,9 @@ class Interpreter:
             return Instance(function)
         if isinstance(function, Unknown | External):
             return Unknown(f"a call of {function!r}")
-        if any(isinstance(a, Unknown) for a in args) and not hasattr(function, "records"):
-            if getattr(function, "__self__", None) is None:
-                return next(a for a in args if isinstance(a, Unknown))
+        unknown = next((a for a in args if isinstance(a, Unknown)), None)
+        if unknown is not None and getattr(function, "__self__", None) is None:
+            return unknown  # a method may keep it: list.append, Parser.add_argument
         if function in _TAKES_FUNCTIONS:
             args = tuple(self._plain(a) for a in args)
             kwargs = {key: self._plain(a) for key, a in kwargs.items()}
@@ -167,11 +170,10 @@ class Interpreter:
             return Unknown(function.name)
         if self._depth > _DEEPEST:
             raise NotReadError(f"{function.name} goes too deep")
-        scope = (
-            ChainMap(self._bind(function, tuple(args), kwargs), dict(function.closure))
-            if not isinstance(function.closure, ChainMap)
-            else function.closure.new_child(self._bind(function, tuple(args), kwargs))
-        )
+        bound = self._bind(function, tuple(args), kwargs)
+        closure = function.closure
+        layers = closure.maps if isinstance(closure, ChainMap) else [dict(closure)]
+        scope: ChainMap[str, Any] = ChainMap(bound, *layers)
         if function.owner is not None:
             scope["__class__"] = function.owner
         self._depth += 1
@@ -223,16 +225,17 @@ class Interpreter:
             except NotReadError as error:
                 place = f"{module.name}:{statement.lineno}"
                 self.remarks.append(f"{place}: {error}")
-                self._forget(statement, scope, str(error))
+                self._forget(statement, module, scope, str(error))
 
-    def _forget(self, statement: ast.stmt, scope: Any, why: str) -> None:
+    def _forget(self, statement: ast.stmt, module: Module, scope: Any, why: str) -> None:
+        """Make unknown what a statement may have set, and what its function may have returned."""
         for node in ast.walk(statement):
             if isinstance(node, ast.Return):
                 raise _Return(Unknown(why))
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 scope[node.id] = Unknown(why)
             elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                holder = self.evaluate(node.value, Module("", self.tree.root), scope)
+                holder = self.evaluate(node.value, module, scope)
                 key = node.slice.value if isinstance(node.slice, ast.Constant) else None
                 if isinstance(holder, dict) and key is not None:
                     holder[key] = Unknown(why)

@@ -82,7 +82,9 @@ class SourceTree:
 
     @cache  # noqa: B019 - a tree lives as long as its reading
     def module(self, name: str) -> Module | None:
-        """A module of the tree, ``None`` where there is none of this name."""
+        """A module of vLLM, ``None`` where there is none of this name."""
+        if name.partition(".")[0] != "vllm":
+            return None  # the folder may be one of installed packages
         base = self.root.joinpath(*name.split("."))
         for path in (base.with_suffix(".py"), base / "__init__.py"):
             if path.is_file():

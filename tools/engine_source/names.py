@@ -41,7 +41,14 @@ _PURE = {
     )
 }  # fmt: skip
 _PURE |= {"typing_extensions": typing, "regex": re}
-_PURE_BUILTINS = ["abs", "all", "any", "bool", "bytes", "callable", "dict", "divmod", "enumerate", "filter", "float", "frozenset", "getattr", "hasattr", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object", "pow", "range", "repr", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "type", "zip", "True", "False", "None", "Ellipsis", "NotImplemented", "ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "Exception", "ImportError", "NotImplementedError", "property"]
+_PURE_BUILTINS = (
+    "abs", "all", "any", "bool", "bytes", "callable", "dict", "divmod", "enumerate",
+    "filter", "float", "frozenset", "int", "isinstance", "iter", "len", "list",
+    "map", "max", "min", "next", "object", "pow", "range", "repr", "reversed", "round",
+    "set", "sorted", "str", "sum", "tuple", "type", "zip", "Ellipsis", "NotImplemented",
+    "ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "Exception",
+    "ImportError", "NotImplementedError", "property",
+)  # fmt: skip
 
 
 class _Itself:
@@ -84,6 +91,7 @@ class Names:
         self._builtins = {name: builtins[name] for name in _PURE_BUILTINS}
         self._builtins["issubclass"] = self.classes.issubclass
         self._builtins["hasattr"] = self._has
+        self._builtins["getattr"] = self._get
         self._replaced = {
             "dataclasses.fields": self.classes.fields,
             "dataclasses.is_dataclass": self.classes.is_dataclass,
@@ -107,6 +115,10 @@ class Names:
 
     def _has(self, value: Any, name: str) -> bool:
         return not isinstance(self._interpreter.found(value, name), Unknown)
+
+    def _get(self, value: Any, name: str, *default: Any) -> Any:
+        found = self._interpreter.found(value, name)
+        return default[0] if isinstance(found, Unknown) and default else found
 
     def builtin(self, name: str) -> Any:
         """A builtin that cannot do harm.
@@ -134,11 +146,9 @@ class Names:
         special = self._replaced.get(f"{module.name}.{name}")
         if special is not None:
             return special
-        if module.name == "vllm.config.utils" and name == "get_attr_docs":
-            return self.classes.docs
-        if name in ("get_attr_docs", "get_field") and name in module.bindings:
-            if isinstance(module.bindings[name][-1], ast.FunctionDef):
-                return self.classes.docs if name == "get_attr_docs" else self.classes.field_of
+        own = {"get_attr_docs": self.classes.docs, "get_field": self.classes.field_of}
+        if name in own and isinstance(module.bindings.get(name, [None])[-1], ast.FunctionDef):
+            return own[name]
         statements = module.bindings.get(name) or module.checked_lazily(name)
         if not statements:
             return self._implicit(module, name)
@@ -202,6 +212,8 @@ class Names:
                 return child
             return self.top_level(own, name)
         pure = _PURE.get(dotted)
-        if pure is not None:
-            return getattr(pure, name) if hasattr(pure, name) else external(f"{dotted}.{name}")
+        if hasattr(pure, name):
+            found = getattr(pure, name)
+            if not isinstance(found, types.ModuleType):
+                return found
         return external(f"{dotted}.{name}")

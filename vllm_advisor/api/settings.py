@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,9 +95,10 @@ def resolve_settings(
     cache_dtype = str(args.get("kv_cache_dtype") or "auto")
     if engine.float_cache_is_models:
         check_cache_dtype(cache_dtype, dtype)
-    backend, block, sparse_format = _attention_of(
-        engine, model, accelerator, (cache_dtype, dtype), args, notes
-    )
+    with _recorded_backends(engine):
+        backend, block, sparse_format = _attention(
+            model, accelerator, (cache_dtype, dtype), args, notes
+        )
     quantization = _quantization(model, accelerator, args)
     quantized = quantization is not None or model.quantization is not None
     return Resolved(
@@ -159,22 +162,15 @@ def _overrides(args: dict[str, Any]) -> dict[str, Any]:
     return overrides
 
 
-def _attention_of(
-    engine: EngineFacts,
-    model: ModelFacts,
-    accelerator: Accelerator | None,
-    dtypes: tuple[str, str],
-    args: dict[str, Any],
-    notes: list[Assumption],
-) -> tuple[str, int, int | None]:
-    """Backend, block size and latent format, where the version's own choice is known.
+@contextmanager
+def _recorded_backends(engine: EngineFacts) -> Iterator[None]:
+    """Refusals of attention backends, where the version's own backends are known.
 
     Raises:
-        InfeasibleError: no backend of the version takes what is asked for.
-        NotModelledError: none that is known does, and the version may have others.
+        NotModelledError: none that is known takes what is asked for; the version may have others.
     """
     try:
-        return _attention(model, accelerator, dtypes, args, notes)
+        yield
     except InfeasibleError as refused:
         if engine.layout_checked:
             raise

@@ -59,7 +59,8 @@ def take_dotted_keys(
             argument = found.objects.setdefault(
                 flag.dest, EngineArg(dest=flag.dest, value={}, origin=word.location)
             )
-            _put(argument.value, path, read_dotted(value.text, parsing), value.text, word, found)
+            keys, item = _item(path, value.text, parsing)
+            _put(argument.value, keys, item, word, found)
     for dest, argument in found.objects.items():
         flag = next(flag for flag in flags.values() if flag.dest == dest)
         try:
@@ -72,13 +73,18 @@ def take_dotted_keys(
     return found
 
 
+def _item(path: list[str], text: str, parsing: Parsing) -> tuple[list[str], Any]:
+    """Keys and value of one word; ``key+`` has the items of a comma list."""
+    if parsing.dotted_keys == "json" and path[-1].endswith("+"):
+        return [*path[:-1], path[-1][:-1]], text.split(",")
+    return path, read_dotted(text, parsing)
+
+
 def _put(
-    target: dict[str, Any], path: list[str], value: Any, text: str, word: Token, found: DottedKeys
+    target: dict[str, Any], path: list[str], value: Any, word: Token, found: DottedKeys
 ) -> None:
-    """Set one key; ``key+`` appends the items of a comma list."""
+    """Set one key; a list is added to the one that is there."""
     last = path[-1]
-    if last.endswith("+"):
-        last, value = last[:-1], text.split(",")
     for key in path[:-1]:
         if not isinstance(target.get(key), dict):
             target[key] = {}
