@@ -69,7 +69,8 @@ def test_options_win_over_the_manifest() -> None:
 def test_more_ranks_than_the_limit_of_the_pod() -> None:
     report = check("p.yaml", text=pod(tp=2))
     assert rules(report) == ["PAR002"]
-    assert str(report.findings[0].location) == "p.yaml:8:98"
+    (finding,) = (f for f in report.findings if f.rule == "PAR002")
+    assert str(finding.location) == "p.yaml:8:98"
 
 
 def test_no_version_is_stated() -> None:
@@ -126,7 +127,8 @@ def test_gpus_that_are_not_counted_are_as_many_as_needed() -> None:
 def test_a_model_that_is_not_named_is_not_looked_for() -> None:
     report = check("p.yaml", text="args: [--max-num-seqs, '8']", gpu="l4")
     reasons = {n.reason for n in report.not_checked}
-    assert reasons == {"the source does not name the model; give --model-config"}
+    assert "the source does not name the model; give --model-config" in reasons
+    assert not [r for r in reasons if "Hub" in r]
 
 
 def test_figures_have_a_key_of_their_own() -> None:

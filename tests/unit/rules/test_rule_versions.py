@@ -68,8 +68,8 @@ def test_the_version_decides(command: str, rule: str, gpu: str, refused: str, ta
             "FLG001",
             "",
             (
-                "--runner pooling (with --convert embed or classify for a generative model); "
-                "leave it out for --task generate; or leave --task out"
+                "write --runner pooling, with --convert embed, classify or reward for a "
+                "generative model; or leave --task out"
             ),
         ),
         (

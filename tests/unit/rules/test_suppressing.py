@@ -72,7 +72,7 @@ def test_unknown_names_are_told_with_near_ones() -> None:
 def test_names_mean_rules() -> None:
     assert rules_named("KV001") == {"KV001"}
     assert rules_named("unknown-flag") == {"FLG001"}
-    assert rules_named("FLG") == {"FLG001", "FLG002", "FLG003", "FLG004"}
+    assert rules_named("FLG") == {r.id for r in all_rules() if r.id.startswith("FLG")} != set()
     assert rules_named("K") == rules_named("") == rules_named("KV00") == frozenset()
 
 
@@ -81,7 +81,7 @@ def test_words_that_mean_no_rule_are_refused_with_near_ones() -> None:
         select_rules([("KV001", "--select"), ("unknown-flags", "--select")])
     assert refused.value.what == "no rule or family of rules is called 'unknown-flags'"
     assert refused.value.where == "--select"
-    assert refused.value.fix == "did you mean unknown-flag?"
+    assert refused.value.fix.startswith("did you mean unknown-flag")
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
