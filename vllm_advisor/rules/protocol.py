@@ -107,12 +107,14 @@ class Fault:
 
     ``fix`` names the flag to change, and the number where there is one. ``evidence`` holds the
     figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``.
+    ``severity`` is the rule's own unless this fault is milder, or worse, than most of its kind.
     """
 
     message: str
     location: Location
     fix: str
     evidence: tuple[tuple[str, str | int | float], ...] = ()
+    severity: Severity | None = None
 
     def __post_init__(self) -> None:
         if not self.fix:
@@ -174,7 +176,7 @@ def rule(
     Args:
         id: family and number, never given to another rule: ``KV001``.
         name: what is wrong, in kebab case.
-        severity: how bad it is.
+        severity: how bad it is; a fault may say otherwise of itself.
         needs: facts the function relies on.
         flags: dests whose values the function reads; those behind ``settings`` and ``figures``
             are implied.

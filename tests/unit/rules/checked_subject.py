@@ -1,6 +1,6 @@
-"""Subjects for rule tests: a script's commands with model, GPU and figures.
+"""Subjects for rule tests: the servers of a script or of YAML, with model, GPU and figures.
 
-A script may say on a comment line of its own, before the command:
+A comment line of its own may say, before anything else:
 
     # gpu: h100-sxm x 8 x 2          two nodes of eight
     # vllm: 0.32.0
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from vllm_advisor.api.settings import resolve_settings
@@ -22,16 +23,18 @@ from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
-from vllm_advisor.parse.serve_command import ParsedCommand, parse_shell_script
+from vllm_advisor.parse.kinds import Kind, kind_of
+from vllm_advisor.parse.serve_command import ParsedCommand
+from vllm_advisor.parse.sources import read_source
 from vllm_advisor.rules.hf_overrides import context_length
-from vllm_advisor.rules.protocol import Subject
+from vllm_advisor.rules.protocol import SourceSubject, Subject
+from vllm_advisor.rules.registry import run_rules, run_source_rules
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Node
 from vllm_advisor.types.engine import EngineFacts
-from vllm_advisor.types.model import (
-    ModelFacts,
-)
+from vllm_advisor.types.finding import Finding
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.serving import ServingFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
@@ -43,11 +46,34 @@ _EXPECT = re.compile(r"# expect: *([A-Z0-9, ]+)$")
 
 
 def subjects(script: str, file: str = "serve.sh") -> list[Subject]:
-    """One subject per command of a script."""
-    header = dict(_HEADER.findall(script))
+    """One subject per server of a source."""
+    return list(source_of(script, file).subjects)
+
+
+def source_of(text: str, file: str) -> SourceSubject:
+    """A source with a subject for each of its servers."""
+    header = dict(_HEADER.findall(text))
     engine = load_engine(header.get("vllm"))
     node = node_of(header["gpu"]) if "gpu" in header else None
-    return [subject_of(c, engine, node) for c in parse_shell_script(script, file, engine)]
+    deployed = read_source(text, file, lambda _: engine, kind=_kind(text, file))
+    found = tuple(
+        replace(subject_of(one.command, engine, node), instance=one, deployed=deployed)
+        for one in deployed.instances
+    )
+    return SourceSubject(deployed=deployed, subjects=found)
+
+
+def _kind(text: str, file: str) -> Kind:
+    """What a source is; fragments of manifests look like nothing in particular."""
+    return "shell" if file.endswith(".sh") else kind_of(file, text) or "kubernetes"
+
+
+def judged(text: str, file: str) -> tuple[list[Finding], set[str]]:
+    """Findings of all rules over a source, and the ids of the rules that could not judge."""
+    source = source_of(text, file)
+    runs = [*map(run_rules, source.subjects), run_source_rules(source)]
+    found = [finding for findings, _ in runs for finding in findings]
+    return found, {skipped.rule for _, not_checked in runs for skipped in not_checked}
 
 
 def subject_of(command: ParsedCommand, engine: EngineFacts, node: Node | None) -> Subject:

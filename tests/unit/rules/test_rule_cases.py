@@ -1,17 +1,16 @@
-"""Every script in tests/rules: its whole list of findings is compared, line by line."""
+"""Every source in tests/rules: its whole list of findings is compared, line by line."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from checked_subject import TESTS, expected, subjects
+from checked_subject import TESTS, expected, judged
 
-from vllm_advisor.rules.registry import all_rules, run_rules
-from vllm_advisor.types.finding import Finding
+from vllm_advisor.rules.registry import all_rules
 
 FOLDER = TESTS / "rules"
-CASES = sorted(FOLDER.glob("*/*.sh"))
+CASES = sorted(path for path in FOLDER.glob("*/*") if path.suffix in (".sh", ".yaml"))
 
 
 def _name(path: Path) -> str:
@@ -22,12 +21,7 @@ def _name(path: Path) -> str:
 def test_case(path: Path) -> None:
     script, rule = path.read_text("utf-8"), path.parent.name
     kind = path.name.partition("-")[0]
-    found: list[Finding] = []
-    not_checked: set[str] = set()
-    for subject in subjects(script, path.name):
-        findings, skipped = run_rules(subject)
-        found += findings
-        not_checked |= {s.rule for s in skipped}
+    found, not_checked = judged(script, path.name)
     assert sorted((f.location.line, f.rule) for f in found) == expected(script)
     assert all(f.location.file == path.name and f.fix and f.message for f in found)
     # An ok case has to be an answer, and an unknown case must not be one.
@@ -37,7 +31,7 @@ def test_case(path: Path) -> None:
 
 @pytest.mark.parametrize("rule", [r.id for r in all_rules()])
 def test_rule_has_cases(rule: str) -> None:
-    kinds = {path.name.partition("-")[0] for path in (FOLDER / rule).glob("*.sh")}
+    kinds = {path.name.partition("-")[0] for path in CASES if path.parent.name == rule}
     assert {"bad", "ok"} <= kinds <= {"bad", "ok", "unknown"}
 
 

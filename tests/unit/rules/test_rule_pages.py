@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from checked_subject import TESTS, subjects
+from checked_subject import TESTS, judged
 
 from vllm_advisor.rules.protocol import Rule
-from vllm_advisor.rules.registry import all_rules, rules_markdown, run_rules
+from vllm_advisor.rules.registry import all_rules, rules_markdown
 
 HEADINGS = ["What it checks", "Why it matters", "Bad", "Good", "Fix", "References"]
 _RULES = pytest.mark.parametrize("rule", all_rules(), ids=lambda r: r.id)
@@ -19,10 +19,11 @@ def _sections(rule: Rule) -> dict[str, str]:
     return dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
 
 
-def _script(section: str) -> str:
-    match = re.fullmatch(r"```bash\n(.*)\n```", section, re.DOTALL)
+def _example(section: str) -> tuple[str, str]:
+    """The text of an example, and a name for it."""
+    match = re.fullmatch(r"```(bash|yaml)\n(.*)\n```", section, re.DOTALL)
     assert match, section
-    return match[1]
+    return match[2], {"bash": "serve.sh", "yaml": "example.yaml"}[match[1]]
 
 
 @_RULES
@@ -41,17 +42,15 @@ def test_page_begins_with_one_sentence(rule: Rule) -> None:
 
 @_RULES
 def test_bad_example_has_this_finding_only(rule: Rule) -> None:
-    found = [f.rule for s in subjects(_script(_sections(rule)["Bad"])) for f in run_rules(s)[0]]
-    assert found == [rule.id]
+    found, _ = judged(*_example(_sections(rule)["Bad"]))
+    assert [finding.rule for finding in found] == [rule.id]
 
 
 @_RULES
 def test_good_example_has_no_finding(rule: Rule) -> None:
-    judged = [run_rules(subject) for subject in subjects(_script(_sections(rule)["Good"]))]
-    assert judged
-    for findings, skipped in judged:
-        assert findings == ()
-        assert rule.id not in {s.rule for s in skipped}
+    found, not_checked = judged(*_example(_sections(rule)["Good"]))
+    assert found == []
+    assert rule.id not in not_checked
 
 
 @_RULES
