@@ -7,7 +7,7 @@ the command itself, one behind a wrapper, or the text that it gives to a shell.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
