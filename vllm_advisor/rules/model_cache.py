@@ -33,11 +33,15 @@ def cache_dir(subject: Subject, container: Container) -> str | None:
         variable = container.variable(name)
         if variable is not None:
             return None if variable.value is None else str(PurePosixPath(variable.value, below))
-    user = container.security.run_as_user
+    return f"{_home(subject, container)}/.cache/huggingface/hub"
+
+
+def _home(subject: Subject, container: Container) -> str:
+    """The home of the user that the container runs as; of one the image does not know it is /."""
+    user, non_root = container.security.run_as_user, container.security.run_as_non_root
     if user is not None and user.value != 0:
-        uid = subject.engine.image_uid
-        return "/home/vllm/.cache/huggingface/hub" if user.value == uid else None
-    return "/root/.cache/huggingface/hub"
+        return "/home/vllm" if user.value == subject.engine.image_uid else ""
+    return "" if user is None and non_root is not None and non_root.value else "/root"
 
 
 def covering(subject: Subject, container: Container) -> Mount | None:
