@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.parse.container import SharedMemory
 from vllm_advisor.rules.pods import (
     KUBERNETES,
@@ -76,6 +77,8 @@ def check(subject: Subject) -> Iterator[Fault]:
     size = _size(shared)
     if size is None or size >= _ENOUGH or (shared is None and completed(subject)):
         return
+    if shared is None and _arguments_alone(subject):
+        raise UnknownFactError("the source shows arguments alone, not what their container has")
     has = f"the container's default of {format_bytes(size)}" if shared is None else "only "
     has += "" if shared is None else format_bytes(size)
     shm = needs_of(subject, 0).shm
@@ -87,6 +90,15 @@ def check(subject: Subject) -> Iterator[Fault]:
         evidence=(("ranks", ranks_here(subject)), ("shm_bytes", size)),
         severity=None if size <= SHM_DEFAULT and not lone_container(subject) else Severity.WARNING,
     )
+
+
+def _arguments_alone(subject: Subject) -> bool:
+    """Whether nothing of the container is shown beside its command."""
+    container = container_of(subject)
+    shown = container is not None and (
+        container.image or container.resources.limits or container.resources.requests
+    )
+    return lone_container(subject) and not shown and not (container and container.mounts)
 
 
 def _size(shared: SharedMemory | None) -> int | None:

@@ -60,7 +60,13 @@ from collections.abc import Iterator
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.parse.container import Container, Probe
 from vllm_advisor.rules.model_cache import covering, on_the_hub
-from vllm_advisor.rules.pods import checkpoint_bytes, completed, container_of, needs_of
+from vllm_advisor.rules.pods import (
+    checkpoint_bytes,
+    completed,
+    container_of,
+    kind_of_owner,
+    needs_of,
+)
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.rules.ranks import DATA_PARALLEL, LAUNCH, WORLD
 from vllm_advisor.types.finding import Severity
@@ -82,6 +88,8 @@ def check(subject: Subject) -> Iterator[Fault]:
     probe = None if container is None else _that_counts(container)
     if container is None or probe is None or subject.args.get("headless"):
         return
+    if kind_of_owner(subject) == "modelSpec" and container.startup is None:
+        return  # the chart has a startup probe of its own
     size = checkpoint_bytes(subject)
     seconds = _seconds(subject, container, size)
     if probe.budget >= seconds:

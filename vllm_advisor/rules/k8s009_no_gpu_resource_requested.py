@@ -69,7 +69,8 @@ def check(subject: Subject) -> Iterator[Fault]:
         )
     elif instance.kind == "compose" and instance.pod is not None:
         view = instance.pod.owner.view
-        if any(view.at(key) for key in _COMPOSE_KEYS) or _reserved(subject):
+        whole = view.path[:1] == ("services",)  # else only a part of a file
+        if not whole or any(view.at(key) for key in _COMPOSE_KEYS) or _reserved(subject):
             return
         yield Fault(
             message="the service reserves no GPU; it gets one only if Docker's default runtime "

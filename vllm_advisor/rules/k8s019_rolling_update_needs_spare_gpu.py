@@ -3,7 +3,8 @@
 ## What it checks
 Deployments with GPUs, and production-stack, whose rollout starts a pod more (maxSurge) and lets
 none go before (maxUnavailable 0). That is also what a Deployment of one to three replicas does when
-nothing is written, and production-stack's chart, which doubles all pods.
+nothing is written, and production-stack's chart, which doubles all pods. One pod more that is
+written down is a choice, and is only mentioned.
 
 ## Why it matters
 Without as many free GPUs the new pod stays Pending, and the update hangs until somebody deletes an
@@ -14,8 +15,8 @@ old one.
 kind: Deployment
 metadata: {name: server}
 spec:
-  replicas: 1
-  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  replicas: 2
+  strategy: {rollingUpdate: {maxSurge: "100%", maxUnavailable: 0}}
   selector: {matchLabels: {app: server}}
   template:
     metadata: {labels: {app: server}}
@@ -93,6 +94,7 @@ def check(subject: Subject) -> Iterator[Fault]:
         fix=("servingEngineSpec." if helm else "")
         + "strategy.rollingUpdate with maxSurge: 0 and maxUnavailable: 1",
         evidence=(("spare_gpus", gpus),),
+        severity=Severity.INFO if more == 1 and rollout and rollout.max_surge else None,
     )
 
 

@@ -77,11 +77,12 @@ def check(subject: Subject) -> Iterator[Fault]:
     gpus = on_head + workers * each
     if world == gpus:
         return
+    place = head or pod.replicas
     lacks = f"requestGPU: {each} in raySpec.headNode, and " if on_head < each else ""
     yield Fault(
         message=f"the head has {on_head} GPUs and {workers} workers have {each} each, {gpus} in "
         f"all, for {world} ranks",
-        location=(head or pod.replicas).location if head or pod.replicas else spec.location,
+        location=place.location if place else spec.location,
         fix=f"{lacks}replicaCount: {max(0, stages - 1)}",
         evidence=(("gpus", gpus), ("ranks", world)),
     )

@@ -136,3 +136,8 @@ function_name() { eight; }
 def test_a_command_says_that_it_follows_a_line_end() -> None:
     commands = read_script("one; two\n\nthree &\nfour", "s").commands
     assert [command.continues for command in commands] == [False, False, True, False]
+
+
+def test_a_command_says_that_the_script_goes_on() -> None:
+    commands = read_script("one & two && three || four &\nfive", "s").commands
+    assert [command.background for command in commands] == [True, False, False, True, False]
