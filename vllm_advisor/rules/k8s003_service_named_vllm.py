@@ -67,7 +67,7 @@ def check(subject: SourceSubject) -> Iterator[Fault]:
     """Look at each Service beside pods that get its variables."""
     for service in subject.deployed.of_kind("Service"):
         name = service.name.upper().replace("-", "_")
-        if not name.startswith("VLLM") or service.data.get("spec", {}).get("clusterIP") == "None":
+        if not name.startswith("VLLM") or _headless(service):
             continue
         variable = f"{name}_PORT"
         taken = variable in PORT_VARIABLES
@@ -93,6 +93,11 @@ def check(subject: SourceSubject) -> Iterator[Fault]:
             evidence=(("variable", variable),),
             severity=None if taken else Severity.INFO,
         )
+
+
+def _headless(service: DeployedObject) -> bool:
+    """Whether a Service has no address of its own, and so makes no variables."""
+    return service.view.at("spec", "clusterIP").string() == "None"
 
 
 def _linked(subject: SourceSubject, variable: str) -> Iterator[DeployedObject]:

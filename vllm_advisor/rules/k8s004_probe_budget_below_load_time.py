@@ -3,8 +3,9 @@
 ## What it checks
 The seconds that the startup probe allows, or without one the liveness probe or the healthcheck,
 against the time to start: the checkpoint read at 500 MiB/s, 300 s for imports, torch.compile,
-warm-up and CUDA graphs, and where no volume keeps the weights a download at 100 MiB/s. Half of that
-or less is an error, less than all of it a warning. Of an unknown model only the 300 s are certain.
+warm-up and CUDA graphs, and where no volume keeps the weights a download at 100 MiB/s. Less than
+that is a warning, and half or less of it without the download an error. Of an unknown model only
+the 300 s are certain.
 
 ## Why it matters
 The kubelet kills the container in the middle of loading and starts it anew, for ever. The log ends
@@ -91,13 +92,15 @@ def check(subject: Subject) -> Iterator[Fault]:
     if kind_of_owner(subject) == "modelSpec" and container.startup is None:
         return  # the chart has a startup probe of its own
     size = checkpoint_bytes(subject)
-    seconds = _seconds(subject, container, size)
+    loading = int(needs_of(subject, size or 0).startup.value)
+    downloads = _downloads(subject, container)
+    seconds = int(needs_of(subject, size or 0, downloads=downloads).startup.value)
     if probe.budget >= seconds:
         if size is None:
             reason = subject.why_missing("model")
             raise UnknownFactError(reason or "the size of the model is not known")
         return
-    certain = _NO_GRAPHS if subject.args.get("enforce_eager") else seconds // 2
+    certain = _NO_GRAPHS if subject.args.get("enforce_eager") else loading // 2
     kills = probe.kind != "healthcheck" and probe.budget <= certain
     how = "" if size is None else f" for {format_bytes(size)} of weights"
     yield Fault(
@@ -115,12 +118,11 @@ def _that_counts(container: Container) -> Probe | None:
     return container.startup or container.liveness or container.healthcheck
 
 
-def _seconds(subject: Subject, container: Container, size: int | None) -> int:
-    """Estimated seconds until the server answers; without the model what any server takes."""
+def _downloads(subject: Subject, container: Container) -> bool:
+    """Whether each start downloads the weights."""
     kept = covering(subject, container)
     hub = on_the_hub(subject) and not completed(subject)
-    downloads = hub and (kept is None or kept.kind in ("emptyDir", "tmpfs"))
-    return int(needs_of(subject, size or 0, downloads=downloads).startup.value)
+    return hub and (kept is None or kept.kind in ("emptyDir", "tmpfs"))
 
 
 def _name(probe: Probe) -> str:

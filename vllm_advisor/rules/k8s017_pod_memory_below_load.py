@@ -48,13 +48,12 @@ from collections.abc import Iterator
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.parse.container import Container
+from vllm_advisor.parse.kubernetes.volumes import SHM
 from vllm_advisor.rules.pods import checkpoint_bytes, container_of, needs_of
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.rules.ranks import DATA_PARALLEL, LAUNCH, WORLD
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import GIB, ceil_div, format_bytes
-
-_SHM = "/dev/shm"  # noqa: S108 - where shared memory is, not a file of ours
 
 
 @rule(
@@ -93,5 +92,5 @@ def _in_memory(container: Container) -> int:
     return sum(
         mount.size or 0
         for mount in container.mounts
-        if mount.medium == "Memory" and mount.path.rstrip("/") != _SHM
+        if mount.medium == "Memory" and mount.path.rstrip("/") != SHM
     )

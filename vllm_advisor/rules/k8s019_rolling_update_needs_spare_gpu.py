@@ -72,7 +72,9 @@ def check(subject: Subject) -> Iterator[Fault]:
     """Work out how many pods come before any goes."""
     instance = subject.instance
     pod = instance.pod if instance else None
-    if instance is None or pod is None or not instance.gpus or pod.owner.kind not in _DEFAULTS:
+    if instance is None or pod is None or pod.owner.kind not in _DEFAULTS:
+        return
+    if instance.gpus is None or instance.gpus.value == 0:
         return
     rollout = pod.rollout
     if rollout is not None and rollout.strategy == "Recreate":
@@ -94,7 +96,7 @@ def check(subject: Subject) -> Iterator[Fault]:
         fix=("servingEngineSpec." if helm else "")
         + "strategy.rollingUpdate with maxSurge: 0 and maxUnavailable: 1",
         evidence=(("spare_gpus", gpus),),
-        severity=Severity.INFO if more == 1 and rollout and rollout.max_surge else None,
+        severity=Severity.INFO if rollout is not None and surge == "1" else None,
     )
 
 

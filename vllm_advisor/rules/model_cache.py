@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from vllm_advisor.parse.container import Container, Mount
+from vllm_advisor.parse.kubernetes.volumes import SHM
 from vllm_advisor.rules.protocol import Subject
 
 # Kinds of volumes that hold no weights.
 _SMALL = ("secret", "configMap", "downwardAPI", "projected")
-_SHM = "/dev/shm"  # noqa: S108 - where shared memory is, not a file of ours
 
 
 def on_the_hub(subject: Subject) -> bool:
@@ -60,6 +60,6 @@ def data_mounts(container: Container) -> list[Mount]:
         for mount in container.mounts
         if mount.kind not in _SMALL
         and not mount.read_only
-        and mount.path.rstrip("/") != _SHM
+        and mount.path.rstrip("/") != SHM
         and mount.medium != "Memory"
     ]
