@@ -115,7 +115,8 @@ class ServedInstance:
     ``gpu_names`` are texts that name its GPU (labels of nodes, the plan's hardware), to be looked
     up; several mean that any of them will do. ``gpus`` are those of one node or pod, ``nodes`` the
     nodes that one replica spans; None where the source does not say. ``devices`` are the numbers
-    or ids of the host's GPUs that it is pinned to.
+    or ids of the host's GPUs that it is pinned to. ``background`` says that the script which starts
+    it goes on while it runs.
     """
 
     command: ParsedCommand
@@ -129,6 +130,7 @@ class ServedInstance:
     gpus: Placed[int] | None = None
     nodes: Placed[int] | None = None
     devices: tuple[Placed[str], ...] = ()
+    background: bool = False
 
     @property
     def key(self) -> str:

@@ -39,12 +39,14 @@ class Token(NamedTuple):
 class Command:
     """A simple command: its words, and the environment it is given by the script.
 
-    ``continues`` says that it follows the previous command after nothing but a line end.
+    ``continues`` says that it follows the previous command after nothing but a line end,
+    ``background`` that the script goes on while it runs (``&``).
     """
 
     words: tuple[Token, ...]
     env: dict[str, Token]
     continues: bool = False
+    background: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,7 +130,7 @@ class _Reader:
                 words.append(word)
                 continue
             if words:
-                self._finish(words, continues=continues)
+                self._finish(words, continues=continues, background=word == "&")
                 words = []
                 continues = word == "\n"
             elif word != "\n":
@@ -137,7 +139,7 @@ class _Reader:
             self._script.arrays[name] = [self._token(*t) for t in tokens]
         return self._script
 
-    def _finish(self, words: list[Word], *, continues: bool) -> None:
+    def _finish(self, words: list[Word], *, continues: bool, background: bool) -> None:
         """Carry out assignments; record anything else as a command."""
         env = dict(self._exported)
         start = 0
@@ -159,7 +161,9 @@ class _Reader:
             expanded = [t for word in rest for t in self._variables.expand(word)]
             tokens = tuple(self._token(*t) for t in expanded)
             if tokens:  # "$@" alone may be nothing
-                self._script.commands.append(Command(words=tokens, env=env, continues=continues))
+                self._script.commands.append(
+                    Command(words=tokens, env=env, continues=continues, background=background)
+                )
 
     def _declare(self, words: list[Word]) -> None:
         exports = words[0].literal == "export" or any(w.literal == "-x" for w in words)

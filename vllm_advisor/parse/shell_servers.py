@@ -16,6 +16,7 @@ _IMAGE = re.compile(r"(?:^|/)vllm-openai(?:-[\w.-]+)?(?:[:@].*)?$")
 _ENV = re.compile(r"(?:--env=)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _TALK = frozenset(("echo", "printf", "which", "command", "pip", "pip3", "grep", "pgrep", "pkill"))
 _RUNS_TEXT = frozenset(("eval", "ssh", "tmux", "screen", "su"))
+_DETACHED = re.compile(r"-[a-zA-Z]*d[a-zA-Z]*|--detach")
 _SHELL_TEXT_OPTION = re.compile(r"-[a-z]*c")
 
 
@@ -23,12 +24,13 @@ class ShellServer(NamedTuple):
     """One command that starts a server.
 
     ``before`` are the words in front of it, among them those of ``docker run``; ``image`` is the
-    container image it names.
+    container image it names. ``background`` says that the script goes on while it runs.
     """
 
     command: ParsedCommand
     before: tuple[Token, ...] = ()
     image: Image | None = None
+    background: bool = False
 
 
 def shell_servers(script: Script, engine_of: EngineOf) -> list[ShellServer]:
@@ -97,7 +99,8 @@ def _server(
     )
     if not words and image_word is not None:
         parsed = replace(parsed, location=image_word.location)
-    return ShellServer(parsed, tuple(before), image)
+    background = command.background or any(_DETACHED.fullmatch(word.text) for word in before)
+    return ShellServer(parsed, tuple(before), image, background)
 
 
 def _with_lost_line(server: ShellServer, first: Token) -> ShellServer:

@@ -39,6 +39,7 @@ def shell_instance(server: ShellServer, kind: str) -> ServedInstance:
         vllm_version=Placed(version, image.location) if image and version else None,
         gpus=gpus,
         devices=devices or _visible(server),
+        background=server.background,
     )
 
 

@@ -69,8 +69,10 @@ class WordReader:
             elif self._redirection():
                 continue
             elif char in ";&|()":
-                self._pos += 1
-                yield char
+                two = self._text[self._pos : self._pos + 2]
+                operator = two if two in ("&&", "||") else char
+                self._pos += len(operator)
+                yield operator
             else:
                 yield self._word()
         yield "\n"

@@ -115,6 +115,7 @@ class Fault:
     ``fix`` names the flag to change, and the number where there is one. ``evidence`` holds the
     figures behind the message as data: ``(name, value)``, names as ``kv_cache_bytes``. ``edits``
     make the fix, all of them together, where a machine can.
+    ``severity`` is the rule's own unless this fault is milder, or worse, than most of its kind.
     """
 
     message: str
@@ -122,6 +123,7 @@ class Fault:
     fix: str
     evidence: tuple[tuple[str, str | int | float], ...] = ()
     edits: tuple[Edit, ...] = ()
+    severity: Severity | None = None
 
     def __post_init__(self) -> None:
         if not self.fix:
@@ -203,7 +205,7 @@ def rule(
     Args:
         id: family and number, never given to another rule: ``KV001``.
         name: what is wrong, in kebab case.
-        severity: how bad it is.
+        severity: how bad it is; a fault may say otherwise of itself.
         needs: facts the function relies on.
         flags: dests whose values the function reads; those behind ``settings`` and ``figures``
             are implied.

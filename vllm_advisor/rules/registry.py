@@ -211,7 +211,7 @@ def _finding(rule: Rule, fault: Fault, confidence: Confidence) -> Finding:
     return Finding(
         rule=rule.id,
         name=rule.name,
-        severity=rule.severity,
+        severity=fault.severity or rule.severity,
         confidence=confidence,
         message=fault.message,
         location=fault.location,

@@ -163,3 +163,8 @@ def test_a_shell_is_started_with_variables_and_arguments() -> None:
 
 def test_a_word_that_is_nothing_is_no_command() -> None:
     assert read_script('"$@"\n$*', "f").commands == []
+
+
+def test_a_command_says_that_the_script_goes_on() -> None:
+    commands = read_script("one & two && three || four &\nfive", "s").commands
+    assert [command.background for command in commands] == [True, False, False, True, False]

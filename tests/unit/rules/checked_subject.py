@@ -28,6 +28,7 @@ from vllm_advisor.knowledge.model_facts import model_facts
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.knowledge.workloads import load_traffic
 from vllm_advisor.parse.images import Image
+from vllm_advisor.parse.kinds import Kind, kind_of
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.sources import read_source
 from vllm_advisor.parse.suppressions import read_suppressions
@@ -76,7 +77,9 @@ def source_of(text: str, file: str) -> SourceSubject:
     lines = [" ".join(re.split(r"\n#\s+", found)) for found in _CLASS.findall(text)]
     listed = "classes:\n" + "\n".join(f"  - {c}" for c in lines)
     classes = load_traffic(listed, file=file).classes if lines else None
-    deployed = read_source(text, file, engine_of)
+    # Fragments of manifests look like nothing in particular.
+    kind: Kind = "shell" if file.endswith(".sh") else kind_of(file, text) or "kubernetes"
+    deployed = read_source(text, file, engine_of, kind=kind)
     found = []
     for instance in deployed.instances:
         image = instance.container.image if instance.container else None

@@ -70,6 +70,14 @@ def test_a_fault_needs_a_fix() -> None:
         Fault(message="m", location=Location(file="f", line=1), fix="")
 
 
+def test_a_fault_may_be_milder_than_its_rule() -> None:
+    (finding,) = run_rules(
+        _subject("docker run --gpus 2 --shm-size 256m vllm/vllm-openai:v0.33.0 --model org/m -tp 2")
+    )[0]
+    assert find_rule("K8S001").severity is Severity.ERROR
+    assert (finding.rule, finding.severity) == ("K8S001", Severity.WARNING)
+
+
 def test_select_takes_ids_and_names() -> None:
     subject = _subject(f"{LLAMA} --swap-space 4 --max-model-len 200000 --tensor-parallel-size 3")
     assert [f.rule for f in run_rules(subject)[0]] == ["FLG001", "CTX001", "PAR001"]
