@@ -7,6 +7,7 @@ import re
 import pytest
 
 from vllm_advisor.api.checking import CheckReport, check
+from vllm_advisor.parse.kinds import kind_of
 from vllm_advisor.rules.protocol import Rule
 from vllm_advisor.rules.registry import all_rules
 
@@ -18,7 +19,8 @@ _YAML = pytest.mark.parametrize(
 def _checked(rule: Rule, heading: str) -> CheckReport:
     match = re.search(rf"^## {heading}\n```yaml\n(.*?)\n```$", rule.page, re.DOTALL | re.MULTILINE)
     assert match, f"{rule.id} has no example under {heading}"
-    return check("example.yaml", text=match[1])
+    kind = kind_of("example.yaml", match[1]) or "kubernetes"  # a fragment looks like nothing
+    return check("example.yaml", text=match[1], kind=kind)
 
 
 @_YAML
