@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.bundled_workloads import bundled_workloads
-from vllm_advisor.knowledge.engines import known_versions
+from vllm_advisor.knowledge.engine_tables import known_versions, recorded_text
 from vllm_advisor.knowledge.gpus import find_gpu, load_gpus
 from vllm_advisor.knowledge.model_profiles import find_model_profile, model_profile_names
 
@@ -44,4 +44,6 @@ def profile_text(kind: str, name: str) -> str:
             where=name,
             fix=f"close: {', '.join(close)}" if close else f"`vllm-advisor profiles {kind}`",
         )
+    if kind == "engines":
+        return recorded_text(slug)
     return (resources.profiles(kind) / f"{slug}.yaml").read_text(encoding="utf-8")
