@@ -134,16 +134,22 @@ def test_what_vllm_refuses_is_a_problem(
         parse_for_real(shlex.split(command)[1:])
 
 
+LENGTHS = ["1", "8192", "32k", "32K", "1.5m", "2G", "-1", "auto"]
+OBJECTS = ["{}", "[]", "{", "x", "3"]
+
+
 def _value(flag: Flag) -> st.SearchStrategy[str]:
     good = {
         "int": st.integers(-5, 10**6).map(str),
         "float": st.floats(0, 100, allow_nan=False).map(repr),
-        "tokens": st.sampled_from(["1", "8192", "32k", "32K", "1.5m", "2G", "-1", "auto"]),
-        "json": st.sampled_from(["{}", "[]", "{", "x", "3"]),
+        "tokens": st.sampled_from(LENGTHS),
+        "tokens_or_auto": st.sampled_from(LENGTHS),
+        "json": st.sampled_from(OBJECTS),
+        "json_or_text": st.sampled_from(OBJECTS),
         "str": st.sampled_from(["a", "A-b", "x y", "a,b", "1"]),
     }[flag.kind]
     bad = st.sampled_from(["x", "1,2", "-x", "3.5", "'{}'", "true", "0x10", "1_000", " 7"])
-    choices = [st.sampled_from(flag.choices)] if flag.choices and flag.kind != "json" else []
+    choices = [st.sampled_from(flag.choices)] if flag.choices and not flag.takes_object else []
     return st.one_of(good, *choices, bad)
 
 
@@ -169,7 +175,8 @@ def test_any_command_is_judged_as_vllm_judges_it(
 ) -> None:
     # --config reads a file; --lora-modules and --log-config-file have actions of their own;
     # --served-model-name and --model move words about before argparse.
-    own = ("config", "lora_modules", "log_config_file")
+    # --mm-processor-device takes the name of the platform, which is another one here.
+    own = ("config", "lora_modules", "log_config_file", "mm_processor_device")
     flags = [flag for dest, flag in engine.flags.items() if dest not in own]
 
     @settings(max_examples=400, derandomize=True, suppress_health_check=list(HealthCheck))

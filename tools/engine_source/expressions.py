@@ -8,6 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine_source import statements
 from engine_source.modules import Module
 from engine_source.values import Function, Instance, Member, NotReadError, SourceClassMeta, Unknown
 
@@ -224,7 +225,7 @@ def _comprehension(reading: Interpreter, node: Any, module: Module, scope: Any) 
         first, *rest = generators
         for item in reading.items(reading.evaluate(first.iter, module, names)):
             inner = ChainMap({}, names)
-            reading.store(first.target, item, module, inner)
+            statements.store(reading, first.target, item, module, inner)
             if all(reading.truth(reading.evaluate(t, module, inner)) for t in first.ifs):
                 go(rest, inner)
 

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import snapshot_engine
 
 from engine_source.interpreter import Interpreter
+from engine_source.kinds import kind_of, reached, text_of
 from engine_source.values import (
     External,
     Function,
@@ -22,14 +23,6 @@ from engine_source.values import (
 )
 
 _UTILITIES = ("vllm.utils.argparse_utils", "vllm.utils")  # where FlexibleArgumentParser is
-_OWN_KINDS = {  # of vLLM's own functions
-    "human_readable_int": "tokens",
-    "human_readable_int_or_auto": "tokens_or_auto",
-    "nullable_kvs": "pairs",
-    "union_dict_and_str": "json_or_text",
-}
-_TEXT = ("nullable_str", "parse_reasoning_parser", "<lambda>")
-_UNREAD = None  # the kind of a value that only running its type function would tell
 
 
 class Parser:
@@ -142,9 +135,9 @@ def _flag(
     elif _takes_nothing(reading, action):
         nargs = None
     else:
-        kind = _UNREAD if "unread" in kwargs else kind_of(reading, kwargs.get("type"))
+        kind = None if "unread" in kwargs else kind_of(reading, kwargs.get("type"))
         if isinstance(nargs, Unknown) or isinstance(action, Unknown):
-            kind, nargs = _UNREAD, None
+            kind, nargs = None, None
     choices = kwargs.get("choices")
     if isinstance(choices, SourceClassMeta):
         choices = reading.classes.members(choices)
@@ -194,52 +187,6 @@ def _takes_nothing(reading: Interpreter, action: Any) -> bool:
     return False
 
 
-def kind_of(reading: Interpreter, function: Any) -> str | None:
-    """Kind of the values a ``type=`` function makes, ``None`` where it is not told."""
-    if function in (None, str, bool):  # bool("False") is true: any word is taken
-        return "str"
-    if function in (int, float):
-        return str(function.__name__)
-    if _is_json_loads(function):
-        return "json"
-    if not isinstance(function, Function):
-        return _UNREAD
-    if function.name in _OWN_KINDS:
-        return _OWN_KINDS[function.name]
-    text = ast.unparse(function.node)
-    if "['0', '1', '2', '3']" in text and "level=" in text:
-        return "json_or_level"
-    seen = _seen(function)
-    if ".from_cli(" in text:
-        own = [reading.found(v, "from_cli") for v in seen if isinstance(v, SourceClassMeta)]
-        seen += [v for v in own if isinstance(v, Function)]
-    kinds = {kind_of(reading, v) for v in seen if _converts(v)} - {"str"}
-    if kinds == {"json"} and "nullable_kvs(" in text:
-        return "json_or_pairs"
-    if len(kinds) == 1:
-        return kinds.pop()
-    if not kinds and ("json.loads(" in text or "validate_json" in text):
-        return "json"
-    known = function.name in _TEXT or any(_converts(v) for v in seen)
-    return "str" if not kinds and known else _UNREAD
-
-
-def _is_json_loads(value: Any) -> bool:
-    return getattr(value, "__qualname__", "") == "loads"
-
-
-def _converts(value: Any) -> bool:
-    return isinstance(value, Function) or value in (int, float, str) or _is_json_loads(value)
-
-
-def _seen(function: Function) -> list[Any]:
-    """Values that a function closes over and uses, and its defaults."""
-    used = {n.id for n in function.body if isinstance(n, ast.Name)}
-    closed = (name for name in sorted(used - function.defaults.keys()) if name in function.closure)
-    found = [*function.defaults.values(), *(function.closure[name] for name in closed)]
-    return [value for value in found if value is not function]
-
-
 def _later_choices(reading: Interpreter, dest: str, function: Any, kind: str | None) -> list[Any]:
     """Values that are checked after parsing; none where that is not told."""
     try:
@@ -266,9 +213,9 @@ def _first(reading: Interpreter, name: str, *modules: str) -> Any:
 
 def _json_keys(reading: Interpreter, function: Any) -> list[str]:
     """Keys a JSON option takes, when its value is a dataclass that forbids others."""
-    if not isinstance(function, Function) or "validate_json" not in _all_text(function):
+    if not isinstance(function, Function) or "validate_json" not in text_of(function):
         return []
-    for value in _deep(function):
+    for value in reached(function):
         if reading.classes.is_dataclass(value) and reading.classes.forbids_extra(value):
             return [f.name for f in reading.classes.fields(value) if _takes(reading, value, f.name)]
     return []
@@ -287,20 +234,6 @@ def _takes(reading: Interpreter, cls: Any, name: str) -> bool:
                     )
                 )
     return True
-
-
-def _deep(function: Function) -> list[Any]:
-    found = []
-    for value in _seen(function):
-        found.append(value)
-        if isinstance(value, Function):
-            found += _deep(value)
-    return found
-
-
-def _all_text(function: Function) -> str:
-    functions = [function, *(v for v in _deep(function) if isinstance(v, Function))]
-    return " ".join(ast.unparse(f.node) for f in functions)
 
 
 def plain(value: Any) -> Any:

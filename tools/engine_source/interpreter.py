@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from engine_source import expressions
+from engine_source import expressions, statements
 from engine_source.modules import Module, SourceTree
 from engine_source.names import Names
 from engine_source.values import (
@@ -29,19 +29,6 @@ _SPECIAL = ("__name__", "__module__", "__doc__", "__members__")
 _DEEPEST = 60  # calls within calls
 _NOT_FOLLOWED = ("load_general_plugins", "warn", "init_logger")
 _TAKES_FUNCTIONS = (sorted, map, filter, max, min)
-
-
-class _Return(Exception):  # noqa: N818 - control flow
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class _Break(Exception):  # noqa: N818 - control flow
-    pass
-
-
-class _Continue(Exception):  # noqa: N818 - control flow
-    pass
 
 
 class Interpreter:
@@ -73,8 +60,6 @@ class Interpreter:
         """The value of an expression, :class:`Unknown` where it cannot be told."""
         try:
             return expressions.evaluate(self, node, module, scope)
-        except (_Return, _Break, _Continue):
-            raise
         except NotReadError as error:
             return Unknown(str(error))
         except Exception as error:  # noqa: BLE001 - an operation that fails on what was read
@@ -182,8 +167,8 @@ class Interpreter:
                 return self.evaluate(function.node.body, function.scope, scope)
             if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in function.body):
                 return Unknown(f"{function.name} is a generator")
-            self.run_all(function.node.body, function.scope, scope)
-        except _Return as found:
+            statements.run_all(self, function.node.body, function.scope, scope)
+        except statements.Returned as found:
             return found.value
         finally:
             self._depth -= 1
@@ -216,148 +201,3 @@ class Interpreter:
         if written.kwarg:
             found[written.kwarg.arg] = {k: v for k, v in kwargs.items() if k not in known}
         return found
-
-    def run_all(self, body: list[ast.stmt], module: Module, scope: Any) -> None:
-        """Follow statements; one that cannot be followed leaves the names it sets unknown."""
-        for statement in body:
-            try:
-                self.run(statement, module, scope)
-            except NotReadError as error:
-                place = f"{module.name}:{statement.lineno}"
-                self.remarks.append(f"{place}: {error}")
-                self._forget(statement, module, scope, str(error))
-
-    def _forget(self, statement: ast.stmt, module: Module, scope: Any, why: str) -> None:
-        """Make unknown what a statement may have set, and what its function may have returned."""
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Return):
-                raise _Return(Unknown(why))
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                scope[node.id] = Unknown(why)
-            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                holder = self.evaluate(node.value, module, scope)
-                key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-                if isinstance(holder, dict) and key is not None:
-                    holder[key] = Unknown(why)
-
-    def run(self, statement: ast.stmt, module: Module, scope: Any) -> None:
-        """Follow one statement.
-
-        Raises:
-            NotReadError: it cannot be followed.
-        """
-        run = _STATEMENTS.get(type(statement))
-        if run is not None:
-            run(self, statement, module, scope)
-
-    def _function(self, node: Any, module: Module, scope: Any) -> None:
-        defaults = {}
-        names = [a.arg for a in node.args.args]
-        for name, default in zip(reversed(names), reversed(node.args.defaults), strict=False):
-            defaults[name] = self.evaluate(default, module, scope)
-        scope[node.name] = Function(node, module, scope, defaults)
-
-    def _assign(self, node: Any, module: Module, scope: Any) -> None:
-        if node.value is None:
-            return
-        value = self.evaluate(node.value, module, scope)
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in targets:
-            self.store(target, value, module, scope)
-
-    def _augment(self, node: Any, module: Module, scope: Any) -> None:
-        before = self.evaluate(ast.parse(ast.unparse(node.target), mode="eval").body, module, scope)
-        value = self.evaluate(node.value, module, scope)
-        self.store(node.target, expressions.binary(node.op, before, value), module, scope)
-
-    def store(self, target: ast.expr, value: Any, module: Module, scope: Any) -> None:
-        """Set a name, an item or several of them."""
-        if isinstance(target, ast.Name):
-            scope[target.id] = value
-        elif isinstance(target, ast.Tuple | ast.List):
-            values = self.items(value)
-            starred = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
-            if starred:
-                raise NotReadError("a starred target")
-            for one, item in zip(target.elts, values, strict=False):
-                self.store(one, item, module, scope)
-        elif isinstance(target, ast.Subscript):
-            holder = self.evaluate(target.value, module, scope)
-            key = self.evaluate(target.slice, module, scope)
-            if isinstance(holder, dict | list) and not isinstance(key, Unknown):
-                holder[key] = value
-
-    def _delete(self, node: Any, module: Module, scope: Any) -> None:
-        for target in node.targets:
-            if isinstance(target, ast.Subscript):
-                holder = self.evaluate(target.value, module, scope)
-                key = self.evaluate(target.slice, module, scope)
-                if isinstance(holder, dict):
-                    holder.pop(key, None)
-
-    def _if(self, node: Any, module: Module, scope: Any) -> None:
-        taken = self.truth(self.evaluate(node.test, module, scope))
-        self.run_all(node.body if taken else node.orelse, module, scope)
-
-    def _for(self, node: Any, module: Module, scope: Any) -> None:
-        for item in self.items(self.evaluate(node.iter, module, scope)):
-            self.store(node.target, item, module, scope)
-            try:
-                self.run_all(node.body, module, scope)
-            except _Continue:
-                continue
-            except _Break:
-                break
-
-    def _return(self, node: Any, module: Module, scope: Any) -> None:
-        raise _Return(None if node.value is None else self.evaluate(node.value, module, scope))
-
-    def _import(self, node: Any, module: Module, scope: Any) -> None:
-        for alias in node.names:
-            name = alias.asname or alias.name.partition(".")[0]
-            try:
-                scope[name] = self.names.imported(module, node, name)
-            except NotReadError as error:
-                scope[name] = Unknown(str(error))
-
-    def _try(self, node: Any, module: Module, scope: Any) -> None:
-        self.run_all([*node.body, *node.orelse, *node.finalbody], module, scope)
-
-    def _with(self, node: Any, module: Module, scope: Any) -> None:
-        self.run_all(node.body, module, scope)
-
-    def _expression(self, node: Any, module: Module, scope: Any) -> None:
-        self.evaluate(node.value, module, scope)
-
-    def _raise(self, node: Any, module: Module, scope: Any) -> None:  # noqa: ARG002
-        raise NotReadError(ast.unparse(node)[:80])
-
-    def _break(self, *_: Any) -> None:
-        raise _Break
-
-    def _continue(self, *_: Any) -> None:
-        raise _Continue
-
-    def _class(self, node: Any, module: Module, scope: Any) -> None:
-        scope[node.name] = self.classes.define(node, module)
-
-
-_STATEMENTS: dict[type, Callable[..., None]] = {
-    ast.FunctionDef: Interpreter._function,  # noqa: SLF001
-    ast.ClassDef: Interpreter._class,  # noqa: SLF001
-    ast.Assign: Interpreter._assign,  # noqa: SLF001
-    ast.AnnAssign: Interpreter._assign,  # noqa: SLF001
-    ast.AugAssign: Interpreter._augment,  # noqa: SLF001
-    ast.Delete: Interpreter._delete,  # noqa: SLF001
-    ast.If: Interpreter._if,  # noqa: SLF001
-    ast.For: Interpreter._for,  # noqa: SLF001
-    ast.Return: Interpreter._return,  # noqa: SLF001
-    ast.Import: Interpreter._import,  # noqa: SLF001
-    ast.ImportFrom: Interpreter._import,  # noqa: SLF001
-    ast.Try: Interpreter._try,  # noqa: SLF001
-    ast.With: Interpreter._with,  # noqa: SLF001
-    ast.Expr: Interpreter._expression,  # noqa: SLF001
-    ast.Raise: Interpreter._raise,  # noqa: SLF001
-    ast.Break: Interpreter._break,  # noqa: SLF001
-    ast.Continue: Interpreter._continue,  # noqa: SLF001
-}

@@ -22,6 +22,7 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any
 
+from engine_source import statements
 from engine_source.classes import SourceClasses
 from engine_source.modules import Module, SourceTree
 from engine_source.values import Function, NotReadError, Unknown, external
@@ -167,7 +168,7 @@ class Names:
             return Function(statement, module, {})
         scope = {} if isinstance(before, Unknown) else {name: before}
         try:
-            self._interpreter.run(statement, module, scope)
+            statements.run(self._interpreter, statement, module, scope)
         except NotReadError as error:
             return Unknown(str(error))
         return scope.get(name, before)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from difflib import get_close_matches
 
 from vllm_advisor import resources
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.bundled_workloads import bundled_workloads
-from vllm_advisor.knowledge.engine_tables import known_versions, recorded_flags
+from vllm_advisor.knowledge.engine_tables import known_versions, recorded_text
 from vllm_advisor.knowledge.gpus import find_gpu, load_gpus
 from vllm_advisor.knowledge.model_profiles import find_model_profile, model_profile_names
 
@@ -46,14 +45,6 @@ def profile_text(kind: str, name: str) -> str:
             where=name,
             fix=f"close: {', '.join(close)}" if close else f"`vllm-advisor profiles {kind}`",
         )
-    path = resources.profiles(kind) / f"{slug}.yaml"
-    if kind == "engines" and not path.exists():
-        return _engine_text(slug)
-    return path.read_text(encoding="utf-8")
-
-
-def _engine_text(version: str) -> str:
-    """A release that has no snapshot of its own, put together from the history."""
-    flags, source = recorded_flags(version)
-    recorded = {"version": version, "source": source, "flags": flags}
-    return json.dumps(recorded, indent=1, ensure_ascii=False) + "\n"
+    if kind == "engines":
+        return recorded_text(slug)
+    return (resources.profiles(kind) / f"{slug}.yaml").read_text(encoding="utf-8")

@@ -21,10 +21,9 @@ FACTS = "facts.yaml"
 _HAND_WRITTEN = (FACTS, "advice.yaml")
 
 
-@cache
 def known_versions() -> tuple[str, ...]:
     """Releases whose flags are recorded, oldest first."""
-    return tuple(sorted({*_history("flags")["versions"], *_snapshots()}, key=Version))
+    return _known()
 
 
 def parse_version(text: str) -> Version:
@@ -75,6 +74,16 @@ def recorded_flags(version: str) -> tuple[list[dict[str, Any]], str]:
     return _at(history, version, "dest"), history["sources"][version]
 
 
+def recorded_text(version: str) -> str:
+    """The flags of a recorded release as JSON, one per line, with where they were read."""
+    if version in _snapshots():
+        return (resources.profiles("engines") / f"{version}.yaml").read_text("utf-8")
+    flags, source = recorded_flags(version)
+    rows = ",\n".join(f"    {json.dumps(flag)}" for flag in flags)
+    head = f'  "version": {json.dumps(version)},\n  "source": {json.dumps(source)},\n'
+    return f'{{\n{head}  "flags": [\n{rows}\n  ]\n}}\n'
+
+
 def recorded_table(name: Table, version: str) -> tuple[dict[str, dict[str, Any]], str]:
     """A table of the history at a release, and the release it was read in.
 
@@ -96,6 +105,11 @@ def _at(history: dict[str, Any], version: str, key: str) -> list[dict[str, Any]]
         for e in history["entries"]
         if order[e["since"]] <= place <= order[e.get("until", last)]
     ]
+
+
+@cache
+def _known() -> tuple[str, ...]:
+    return tuple(sorted({*_history("flags")["versions"], *_snapshots()}, key=Version))
 
 
 @cache

@@ -117,9 +117,11 @@ def layout_assumptions(engine: EngineFacts) -> tuple[Assumption, ...]:
         return ()
     text = (
         f"the KV cache of vLLM {engine.version_used} was not compared with its own code: its V1 "
-        "engine is taken to group layers, to choose block sizes and attention backends and to "
-        "draft tokens as the oldest version that was compared does"
+        "engine is taken to group layers and to choose block sizes and attention backends as the "
+        "oldest version that was compared does"
     )
+    if engine.carried:
+        text += f"; so are {', '.join(engine.carried)}"
     return (Assumption(id="vllm-version-not-compared", text=text),)
 
 

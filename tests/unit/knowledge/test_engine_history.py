@@ -18,10 +18,10 @@ from vllm_advisor.knowledge.engine_history import (
     replacement,
     warns_of_variables,
 )
+from vllm_advisor.knowledge.engine_tables import known_versions
 from vllm_advisor.knowledge.engines import (
     batch_defaults,
     engine_assumptions,
-    known_versions,
     load_engine,
     quantization_min_capability,
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from vllm_advisor.errors import InputError, UnknownFactError
+from vllm_advisor.knowledge.engine_tables import known_versions
 from vllm_advisor.knowledge.engines import (
     batch_defaults,
     engine_sources,
-    known_versions,
     load_engine,
     quantization_min_capability,
 )

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vllm_advisor.knowledge.engines import known_versions, load_engine
+from vllm_advisor.knowledge.engine_tables import known_versions
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.parse.serve_command import ParsedCommand, parse_shell_script
 from vllm_advisor.types.engine import Flag
 
