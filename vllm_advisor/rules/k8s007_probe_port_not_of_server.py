@@ -31,7 +31,7 @@ startupProbe:
 Give the probe the server's port.
 
 ## References
-- vllm:0.33.0:vllm/entrypoints/openai/cli_args.py#FrontendArgs
+- vllm:0.33.0:vllm/entrypoints/common/cli_args.py#FrontendArgs
 - https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/
 """
 

@@ -40,7 +40,7 @@ Decode at least as many ranks as prefill, one a multiple of the other.
 
 ## References
 - https://github.com/llm-d/llm-d/issues/394
-- vllm:0.12.0:vllm/distributed/kv_transfer/kv_connector/v1/nixl_connector.py#_nixl_handshake
+- vllm:0.12.0:vllm/distributed/kv_transfer/kv_connector/v1/nixl_connector.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vllm_advisor.rules.protocol import SourceSubject, Subject
 from vllm_advisor.rules.ranks import local_engines, world_size
 
+_MOST = 64  # GPUs of one host, and more than any has
 _FLAGS = (
     "gpu_memory_utilization",
     "kv_cache_memory_bytes",
@@ -74,5 +75,5 @@ def _gpus(subject: Subject) -> Iterator[str]:
     ids = subject.args.get("device_ids")
     if isinstance(ids, list | tuple):
         pinned = [str(one) for one in ids]
-    ranks = world_size(subject) * local_engines(subject)
+    ranks = min(_MOST, world_size(subject) * local_engines(subject))
     yield from pinned[:ranks] if pinned else map(str, range(ranks))

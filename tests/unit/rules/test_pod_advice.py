@@ -97,3 +97,8 @@ volumes: [{name: dshm, emptyDir: {medium: Memory}}]
 )
 def test_what_works_is_not_reported(text: str) -> None:
     assert judge(text, "pod.yaml")[0] == []
+
+
+def test_a_size_beyond_all_hosts_is_counted_in_no_time() -> None:
+    found, _ = judge("vllm serve org/m -tp 1000000000000 &\n" * 2, "run.sh")
+    assert [finding.rule for finding in found] == ["K8S012"]
