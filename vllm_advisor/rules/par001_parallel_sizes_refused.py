@@ -64,11 +64,16 @@ def check(subject: Subject) -> Iterator[Fault]:
     if refused is None:
         return
     dest = next((d for d in _SIZES if subject.spelling(d) == refused.where), _SIZES[0])
-    most = max(sizes[dest], subject.node.gpu_count if subject.node else 1)
+    # Heads and layers are what the sizes split: none above both is ever taken.
+    model = subject.model
+    most = min(
+        max(sizes[dest], subject.node.gpu_count if subject.node else 1),
+        max(model.num_attention_heads, model.num_hidden_layers),
+    )
     allowed = [
         size
         for size in range(1, most + 1)
-        if _refused(subject.model, {**sizes, dest: size}, expert_parallel=experts) is None
+        if _refused(model, {**sizes, dest: size}, expert_parallel=experts) is None
     ]
     name = subject.spelling(dest)
     yield Fault(

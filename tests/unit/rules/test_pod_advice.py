@@ -100,5 +100,5 @@ def test_what_works_is_not_reported(text: str) -> None:
 
 
 def test_a_size_beyond_all_hosts_is_counted_in_no_time() -> None:
-    found, _ = judge("vllm serve org/m -tp 1000000000000 &\n" * 2, "run.sh")
+    found, _, _ = judge("vllm serve org/m -tp 1000000000000 &\n" * 2, "run.sh")
     assert [finding.rule for finding in found] == ["K8S012"]
