@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -37,7 +38,7 @@ def print_findings(
             for s in check.get("suppressed", ())
         ],
     )
-    _print_list(page, "Not checked", [f"{n['rule']}: {n['reason']}" for n in check["not_checked"]])
+    _print_list(page, "Not checked", _not_checked(check["not_checked"]))
     _print_sources(page, check)
     page.text(summary(check))
 
@@ -90,6 +91,18 @@ def _print_list(page: Page, title: str, entries: Sequence[str]) -> None:
     for entry in entries:
         page.text(entry, indent=2, bullet="- ")
     page.blank()
+
+
+def _not_checked(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line per missing fact, with the rules that wait for it, as often as they do."""
+    rules: dict[str, Counter[str]] = {}
+    for entry in entries:
+        rules.setdefault(entry["reason"], Counter())[entry["rule"]] += 1
+    return [
+        f"{reason}: "
+        + ", ".join(f"{rule} x {times}" if times > 1 else rule for rule, times in waiting.items())
+        for reason, waiting in rules.items()
+    ]
 
 
 def _name(finding: Mapping[str, Any]) -> str:
