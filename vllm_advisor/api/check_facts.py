@@ -70,7 +70,7 @@ class FactFinder:
     _sized: dict[tuple[str, ...], _Sized] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        load_engine(self.given.vllm_version)
+        _engine(self.given.vllm_version)
         if self.given.gpu is not None:
             find_gpu(self.given.gpu)
 
@@ -111,7 +111,7 @@ class FactFinder:
     def _engine(self, stated: str) -> EngineFacts:
         version = self.given.vllm_version or stated
         if version not in self._engines:
-            self._engines[version] = _engine(version, asked=bool(self.given.vllm_version))
+            self._engines[version] = _engine(version)
         return self._engines[version]
 
     def _model(self, instance: ServedInstance, missing: dict[str, str]) -> ModelFacts | None:
@@ -201,10 +201,13 @@ def _size(args: dict[str, object], engine: EngineFacts, model: ModelFacts, node:
     return _Sized(settings=settings, figures=figures)
 
 
-def _engine(version: str, *, asked: bool) -> EngineFacts:
-    """Facts of a version; of one that an image states and that is too old, the oldest known."""
-    if asked or not version:
-        return load_engine(version or None)
+def _engine(version: str | None) -> EngineFacts:
+    """Facts of a version, the newest unless one is named; of one that is too old, the oldest known.
+
+    Most faults are none of the version's: who runs an old one hears of them with less confidence.
+    """
+    if not version:
+        return load_engine()
     try:
         return load_engine(version)
     except UnknownFactError:

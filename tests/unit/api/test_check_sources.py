@@ -10,7 +10,7 @@ import pytest
 
 from vllm_advisor.api.checking import CheckReport, check
 from vllm_advisor.cli.check import InputKind
-from vllm_advisor.errors import InputError, UnknownFactError
+from vllm_advisor.errors import InputError
 from vllm_advisor.parse.kinds import KINDS
 
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
@@ -82,7 +82,7 @@ def test_no_version_is_stated() -> None:
     )
 
 
-def test_an_image_older_than_what_is_recorded_is_judged_with_less_confidence() -> None:
+def test_a_version_older_than_what_is_recorded_is_judged_with_less_confidence() -> None:
     text = pod(tag="v0.1.0").replace('--tensor-parallel-size, "1"', "--no-such-flag")
     report = check("p.yaml", text=text)
     (row,) = report.instances
@@ -90,8 +90,9 @@ def test_an_image_older_than_what_is_recorded_is_judged_with_less_confidence() -
     # Its image starts the older module, which ignores a positional model.
     assert sorted(rules(report)) == ["FLG001", "FLG002"]
     assert {f.confidence for f in report.findings if f.rule == "FLG001"} == {"medium"}
-    with pytest.raises(UnknownFactError, match="older than what is recorded"):
-        check("p.yaml", text=text, vllm_version="0.1.0")
+    asked = check("p.yaml", text=pod(tag="latest"), vllm_version="0.1.0")
+    assert {f.confidence for f in asked.findings} == {"medium"}
+    assert asked.vllm_version == "0.1.0"
 
 
 @pytest.mark.parametrize(
