@@ -2,7 +2,8 @@
 
 ## What it checks
 Every word that begins with a dash is looked up among the option strings of the version's own
-parser, with the negative spellings, unique abbreviations and dotted JSON keys it accepts.
+parser, with the negative spellings, unique abbreviations and dotted JSON keys it accepts. Of a
+version that is not recorded, a flag that its neighbour does not have is a warning.
 
 ## Why it matters
 `vllm serve` prints "unrecognized arguments" and exits before it loads anything. Flags come and go
@@ -56,13 +57,12 @@ def check(subject: Subject) -> Iterator[Fault]:
         holder = _base(name)
         history = flag_history(name)
         evidence = [("flag", name), ("vllm_version", engine.version)]
+        life = _life(history, engine)
         if holder != name and engine.flag(holder) is not None:
             message = f"vLLM {engine.version} takes no single keys of {holder}: there is no {name}"
             fixes = [f"give {holder} one JSON object"]
         else:
-            message = "; ".join(
-                (f"vLLM {engine.version} has no flag {name}", *_life(history, engine))
-            )
+            message = "; ".join((_no_flag(name, engine, certain=bool(life)), *life))
             fixes = _fixes(unknown, history, engine)
             evidence += [("since", history.since)] if history.since else []
             evidence += [("until", history.until)] if history.until else []
@@ -72,7 +72,16 @@ def check(subject: Subject) -> Iterator[Fault]:
             fix="; or ".join(fixes),
             evidence=tuple(evidence),
             edits=_renamed(unknown, name, history, engine),
+            severity=None if engine.known or life else Severity.WARNING,
         )
+
+
+def _no_flag(name: str, engine: EngineFacts, *, certain: bool) -> str:
+    """A version that is not recorded may have a flag that its neighbour does not have."""
+    if engine.known or certain:
+        return f"vLLM {engine.version} has no flag {name}"
+    used = engine.version_used
+    return f"vLLM {used} has no flag {name}, and {engine.version} itself is not recorded"
 
 
 def _renamed(
