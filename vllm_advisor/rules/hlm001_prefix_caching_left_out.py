@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vllm_advisor.rules.protocol import Fault, Subject, rule
-from vllm_advisor.rules.stack_values import model_spec
+from vllm_advisor.rules.stack_values import prefix_caching_left_out
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.runner import Runner
 
@@ -57,17 +57,14 @@ from vllm_advisor.types.runner import Runner
 )
 def check(subject: Subject) -> Iterator[Fault]:
     """Look for the key, and for the flag that comes after it."""
-    spec = model_spec(subject)
-    if spec is None or not spec.at("vllmConfig").mapping():
-        return
-    key = spec.at("vllmConfig", "enablePrefixCaching")
-    if key or subject.args.get("enable_prefix_caching") is not False:
+    left_out = prefix_caching_left_out(subject)
+    if left_out is None:
         return
     if subject.model is not None and subject.model.runner is Runner.POOLING:
         return
     yield Fault(
         message="the chart writes --no-enable-prefix-caching where enablePrefixCaching is left "
         "out: prompts that begin alike are computed again for every request",
-        location=spec.at("vllmConfig").location,
+        location=left_out.location,
         fix="vllmConfig: {enablePrefixCaching: true}",
     )

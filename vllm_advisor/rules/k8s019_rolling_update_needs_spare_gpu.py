@@ -59,7 +59,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.rules.protocol import Fault, Subject, rule
+from vllm_advisor.rules.stack_values import part
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import ceil_div
 
@@ -83,12 +85,18 @@ def check(subject: Subject) -> Iterator[Fault]:
     if rollout is not None:
         surge = rollout.max_surge.value if rollout.max_surge else _DEPLOYMENT[0]
         unavailable = rollout.max_unavailable.value if rollout.max_unavailable else _DEPLOYMENT[1]
+    helm = pod.owner.kind == "modelSpec"
+    if (
+        helm
+        and subject.deployed is not None
+        and part(subject.deployed, "servingEngineSpec") is None
+    ):
+        raise UnknownFactError("how pods are replaced: the values have no servingEngineSpec")
     replicas = pod.replicas.value if pod.replicas else 1
     more, fewer = _pods(surge, replicas, up=True), _pods(unavailable, replicas, up=False)
     if more is None or fewer is None or more == 0 or fewer > 0 or replicas == 0:
         return
     gpus = more * instance.gpus.value
-    helm = pod.owner.kind == "modelSpec"
     yield Fault(
         message=f"an update needs {gpus} spare GPUs: maxSurge is {surge}, maxUnavailable "
         f"{unavailable}, of {replicas} replicas",

@@ -3,7 +3,8 @@
 ## What it checks
 `--no-enable-prefix-caching`. Not reported for models that only embed or score, where nothing in the
 workload repeats, where the model's recipe says so, beside `--mm-processor-cache-gb 0`, which says
-that no input comes twice, and on a decode instance.
+that no input comes twice, on a decode instance, and where production-stack's chart switches it off
+on its own (HLM001).
 
 ## Why it matters
 It is on by default and costs next to nothing where nothing repeats. Without it, the system prompt,
@@ -34,6 +35,7 @@ from collections.abc import Iterator
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.rules.recipes import recipe_sets
+from vllm_advisor.rules.stack_values import prefix_caching_left_out
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.workload import RequestClass
@@ -51,7 +53,7 @@ def check(subject: Subject) -> Iterator[Fault]:
     args, model = subject.args, subject.model
     if args.get("enable_prefix_caching") is not False or args.get("kv_transfer_config") is not None:
         return
-    if args.get("mm_processor_cache_gb") == 0:
+    if args.get("mm_processor_cache_gb") == 0 or prefix_caching_left_out(subject) is not None:
         return
     classes = subject.classes
     repeating = [c for c in classes or () if _repeats(c)]

@@ -17,6 +17,17 @@ def model_spec(subject: Subject) -> YamlValue | None:
     return instance.pod.owner.view
 
 
+def prefix_caching_left_out(subject: Subject) -> YamlValue | None:
+    """``vllmConfig`` without ``enablePrefixCaching``: the chart then switches it off."""
+    spec = model_spec(subject)
+    if spec is None or not spec.at("vllmConfig").mapping():
+        return None
+    if spec.at("vllmConfig", "enablePrefixCaching"):
+        return None
+    off = subject.args.get("enable_prefix_caching") is False
+    return spec.at("vllmConfig") if off else None
+
+
 def part(deployed: Deployed, name: str) -> YamlValue | None:
     """``routerSpec``, ``servingEngineSpec`` or another part; None where it is not in the source."""
     found = deployed.of_kind(name) if deployed.kind == KIND else ()
