@@ -119,6 +119,7 @@ def documented(language: str) -> list[str]:
     [line for block in documented("bash") for line in block.splitlines() if "vllm-advisor " in line and line[0] != "#"],
 )  # fmt: skip
 def test_commands_of_the_page_on_check_run(command: str, repository: Path) -> None:
+    shell("vllm-advisor init --profile contract-review -o workload.yaml", repository, GOOD)
     done = shell(command, repository, GOOD)
     # On an L4 the whole length of the one given as words does not fit.
     assert done.returncode == (1 if "-- vllm serve" in command else 0), done.stderr
