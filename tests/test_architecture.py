@@ -83,7 +83,7 @@ def test_no_machine_paths_or_package_hosts() -> None:
     if not names:
         pytest.skip("not a git checkout")
     pattern = re.compile(
-        r"(?<![\w.-])/(?:work|root(?!/\.cache\b)|home(?!/vllm\b))/|https?://[^ )\"]*/(?:simple|packages)/"
+        r"(?<![\w.-])/(?:work|root|home(?!/vllm\b))/|https?://[^ )\"]*/(?:simple|packages)/"
     )
     for name in names:
         path = ROOT / name

@@ -18,7 +18,8 @@ spec:
     image: vllm/vllm-openai:v0.33.0
     args: ["--model", "meta-llama/Llama-3.1-8B-Instruct"]
     resources: {limits: {nvidia.com/gpu: 1}}
-    volumeMounts: [{name: cache, mountPath: /root/.cache/huggingface}]
+    env: [{name: HF_HOME, value: /models}]
+    volumeMounts: [{name: cache, mountPath: /models}]
   volumes: [{name: cache, emptyDir: {sizeLimit: 10Gi}}]
 ```
 
@@ -32,7 +33,8 @@ spec:
     image: vllm/vllm-openai:v0.33.0
     args: ["--model", "meta-llama/Llama-3.1-8B-Instruct"]
     resources: {limits: {nvidia.com/gpu: 1}}
-    volumeMounts: [{name: cache, mountPath: /root/.cache/huggingface}]
+    env: [{name: HF_HOME, value: /models}]
+    volumeMounts: [{name: cache, mountPath: /models}]
   volumes: [{name: cache, emptyDir: {sizeLimit: 30Gi}}]
 ```
 

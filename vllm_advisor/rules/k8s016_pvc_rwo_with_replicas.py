@@ -24,7 +24,8 @@ spec:
         image: vllm/vllm-openai:v0.33.0
         args: ["--model", "Qwen/Qwen3-8B"]
         resources: {limits: {nvidia.com/gpu: 1}}
-        volumeMounts: [{name: models, mountPath: /root/.cache}]
+        env: [{name: HF_HOME, value: /models}]
+        volumeMounts: [{name: models, mountPath: /models}]
       volumes: [{name: models, persistentVolumeClaim: {claimName: models}}]
 ---
 kind: PersistentVolumeClaim
@@ -48,7 +49,8 @@ spec:
         image: vllm/vllm-openai:v0.33.0
         args: ["--model", "Qwen/Qwen3-8B"]
         resources: {limits: {nvidia.com/gpu: 1}}
-        volumeMounts: [{name: models, mountPath: /root/.cache}]
+        env: [{name: HF_HOME, value: /models}]
+        volumeMounts: [{name: models, mountPath: /models}]
       volumes: [{name: models, persistentVolumeClaim: {claimName: models}}]
 ---
 kind: PersistentVolumeClaim
