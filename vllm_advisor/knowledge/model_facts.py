@@ -292,10 +292,9 @@ def _quantization(
 def _rope(architecture: str, text: dict[str, Any]) -> RopeFacts:
     raw = text.get("rope_parameters") or text.get("rope_scaling") or {}
     nested = [v for v in raw.values() if isinstance(v, dict)]
-    # Gemma 3's positions are the stretched ones, whatever its factor says
+    # One entry per layer type (Gemma 3, OLMo 3): none of them stretches the length. Gemma 3's
+    # positions are the stretched ones, however its factor is written
     # (vllm/config/model.py#_get_and_verify_max_len).
-    if architecture.startswith("Gemma3") and not nested:
-        return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
-    if nested:  # one entry per layer type (Gemma 3, OLMo 3): none of them stretches the length
+    if nested or architecture.startswith("Gemma3"):
         return RopeFacts(rope_type="per-layer-type", theta=text.get("rope_theta"))
     return rope_facts(raw, text)
