@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vllm_advisor.types.routing import (
     Bound,
     ByteCount,
@@ -28,20 +30,7 @@ CHAT = PolicyRoute(
     on_outage="long-docs",
     reason="short prompts",
 )
-RAG = PolicyRoute(
-    name="rag",
-    instance="chat",
-    role="short",
-    max_model_len=7168,
-    reserved_output_tokens=1000,
-    max_prompt_tokens=6168,
-    max_prompt_bytes=18_504,
-    bound_by=Bound.LENGTH,
-    on_overflow="long-docs",
-    on_outage="long-docs",
-    retrieved=True,
-    reason="passages instead of documents",
-)
+RAG = replace(CHAT, name="rag", retrieved=True, reason="passages instead of documents")
 # 122,880 - 2,000 = 120,880 tokens.
 LONG = PolicyRoute(
     name="long-docs",
