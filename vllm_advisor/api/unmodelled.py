@@ -57,7 +57,7 @@ _BESIDE: dict[str, tuple[Any, ...]] = {
     "compilation_config": _OFF,
     "cudagraph_capture_sizes": _OFF,
     "max_cudagraph_capture_size": _OFF,
-    "optimization_level": (*_OFF, 2),
+    "optimization_level": (*_OFF, 2, "2"),  # its parser leaves it as text
     "enable_dbo": _OFF,
     "enable_eplb": _OFF,
     "ubatch_size": _OFF,

@@ -1,8 +1,8 @@
 """A part of a GPU, or a request of GPUs without the same limit.
 
 ## What it checks
-Quantities of GPUs in requests and limits of a container, and `requestGPU` of production-stack: they
-have to be whole numbers, and a request needs an equal limit.
+Quantities of GPUs in requests and limits of a container. They have to be whole numbers, and a
+request needs an equal limit. Of production-stack, HLM010 says so.
 
 ## Why it matters
 The API server refuses the pod: "must be an integer", or "Limit must be set for non overcommitable
@@ -46,20 +46,19 @@ from vllm_advisor.types.finding import Severity
 def check(subject: Subject) -> Iterator[Fault]:
     """Look at the quantity of the container's GPU resource."""
     container = container_of(subject)
-    if container is None or not in_kubernetes(subject):
-        return
+    if container is None or not in_kubernetes(subject) or kind_of_owner(subject) == "modelSpec":
+        return  # HLM010 knows the chart's keys
     resources = container.resources
     name = resources.gpu_resource
     asked = resources.limits.get(name) or resources.requests.get(name)
     if asked is None:
         return
-    key = "requestGPU" if kind_of_owner(subject) == "modelSpec" else name
     if asked.value.denominator != 1:
         whole = ceil(asked.value)
         yield Fault(
-            message=f"{key} is {float(asked.value):g}: the API server takes whole GPUs only",
+            message=f"{name} is {float(asked.value):g}: the API server takes whole GPUs only",
             location=asked.location,
-            fix=f"{key}: {whole}, or a MIG device or a time slice for a part of one",
+            fix=f"{name}: {whole}, or a MIG device or a time slice for a part of one",
             evidence=(("gpus", float(asked.value)),),
         )
     else:
