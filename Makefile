@@ -33,6 +33,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/accuracy_kv.py
 	$(BIN)/python benchmarks/accuracy_memory.py
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/accuracy_check.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/size.py
 

@@ -181,7 +181,7 @@ def fit() -> list[Family]:
     _carry_over(v2, aside, logs, logits=0.5)
     _carry_over(newest, aside, logs, logits=v1.constants["logits_factor"])
     aside.terms["graph_estimate"] = v1.terms["graph_estimate"] = graph_misses
-    return [newest, v2, aside, _early(aside, logs), v1, old]
+    return [newest, v2, aside, _early(aside, logs), v1, old, _oldest(old, logs)]
 
 
 def _early(aside: Family, logs: list[Log]) -> Family:
@@ -204,6 +204,23 @@ def _early(aside: Family, logs: list[Log]) -> Family:
     early.terms["kv_cache"] = misses
     early.sample, early.error = len(misses), THIN_ERROR
     return early
+
+
+def _oldest(old: Family, logs: list[Log]) -> Family:
+    """As ``old``: the V1 engine before 0.10, of which no complete log with its model is known."""
+    oldest = replace(
+        old,
+        versions=">=0.8,<0.10",
+        name="vllm-0.8-to-0.9",
+        first=(0, 8),
+        last=(0, 10),
+        terms={},
+        comments=[],
+    )
+    misses = [m for _, m in cache_misses(oldest, [g for g in logs if oldest.holds(g)])]
+    oldest.terms["kv_cache"] = misses
+    oldest.sample, oldest.error = len(misses), THIN_ERROR
+    return oldest
 
 
 def _fit_family(

@@ -43,6 +43,11 @@ _NOTES = {
         "The sampler sorted the whole vocabulary: 9.6 times its logits. Experts' scratch was freed",
         "before it ran.",
     ),
+    "vllm-0.8-to-0.9": (
+        "The V1 engine of 0.8 and 0.9, taken to be as that of 0.10. Logs in pieces: a KV cache of",
+        "4.05 GiB for 4.01 (Qwen2.5-7B, A10G), 72.2 for 71.6 (Llama-2-7B, H20), 4.55 for 4.00",
+        "(Qwen3-30B-A3B, four A10).",
+    ),
 }
 
 

@@ -94,7 +94,7 @@ def load_overheads(version: str) -> Overheads:
     raise NotModelledError(
         f"activation and graph memory of vLLM {version} is not known",
         where="vllm_version",
-        fix="use vLLM 0.10 or later",
+        fix="use vLLM 0.8 or later",
     )
 
 

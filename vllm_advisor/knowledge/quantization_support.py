@@ -68,6 +68,7 @@ class _File:
     elsewhere: tuple[_Elsewhere, ...]
     deprecated: tuple[_Deprecated, ...]
     block_fp8_before_ada: _Since
+    nvfp4_weights_on_turing: _Since
     auto_dtype_falls_back: _Since
     builds: tuple[_Build, ...]
 
@@ -91,6 +92,11 @@ def deprecated_methods(version: str) -> tuple[str, ...]:
 def block_fp8_needs_ada(version: str) -> bool:
     """Whether block-scaled FP8 weights need compute capability 8.9 in a release."""
     return Version(version) < Version(_file().block_fp8_before_ada.since)
+
+
+def nvfp4_needs_ampere(version: str) -> bool:
+    """Whether NVFP4 weights of compressed-tensors need compute capability 8.0 in a release."""
+    return Version(version) < Version(_file().nvfp4_weights_on_turing.since)
 
 
 def auto_dtype_falls_back(version: str) -> bool:

@@ -12,8 +12,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from vllm_advisor.parse.images import EngineOf, Image
+from packaging.version import Version
+
+from vllm_advisor.parse.images import SERVE_FROM, EngineOf, Image
 from vllm_advisor.parse.parsed_command import (
+    API_SERVER,
     VLLM_SERVE,
     ParsedCommand,
     parse_serve_command,
@@ -24,6 +27,7 @@ from vllm_advisor.parse.remarks import Problem
 from vllm_advisor.parse.shell import Command, Token, read_script
 from vllm_advisor.parse.shell_servers import bare_arguments, servers_in, shell_servers
 from vllm_advisor.types.decision import Location
+from vllm_advisor.types.engine import EngineFacts
 
 _SHELLS = frozenset(("sh", "bash", "ash", "dash", "zsh"))
 _TEXT_OPTION = re.compile(r"-[a-zA-Z]*c")
@@ -80,7 +84,7 @@ def server_of(
             words,
             engine_of(image),
             complete=image is not None,
-            assumed=image.server if image else VLLM_SERVE,
+            assumed=image.server if image else _likely_server(words, engine_of(None)),
             where=where,
         )
     elif image is not None and image.official and not command.texts:
@@ -95,6 +99,13 @@ def server_of(
         image=image.text if image else found.image,
         problems=(*problems, *found.problems),
     )
+
+
+def _likely_server(words: list[Token], engine: EngineFacts) -> str:
+    """The server that gets arguments of which no image is known."""
+    old = Version(engine.version) < SERVE_FROM
+    named = any(word.text.partition("=")[0] == "--model" for word in words)
+    return API_SERVER if old and named else VLLM_SERVE
 
 
 def _split(key: str, words: Words) -> tuple[tuple[PlacedText, ...], tuple[Problem, ...]]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.requirements import Requirement
+
 from vllm_advisor.parse.container import Container
 from vllm_advisor.parse.parsed_command import ParsedCommand
 from vllm_advisor.parse.placed import Placed
@@ -142,7 +144,8 @@ class ServedInstance:
 class Deployed:
     """Everything that one source holds; a source is a file, or the manifests of one folder.
 
-    ``notes`` say what was taken for granted or could not be followed.
+    ``notes`` say what was taken for granted or could not be followed; ``packages`` are installed
+    with pip beside the servers.
     """
 
     kind: str
@@ -150,6 +153,7 @@ class Deployed:
     instances: tuple[ServedInstance, ...]
     objects: tuple[DeployedObject, ...] = ()
     notes: tuple[Note, ...] = ()
+    packages: tuple[Placed[Requirement], ...] = ()
 
     def of_kind(self, *kinds: str) -> tuple[DeployedObject, ...]:
         """The objects of these kinds."""

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 
+from packaging.requirements import Requirement
+
 from vllm_advisor.parse.container import Container, EnvVar, Resources, Security
 from vllm_advisor.parse.container_command import Words, server_of
 from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.images import EngineOf, Image, read_image
+from vllm_advisor.parse.installed import installed
 from vllm_advisor.parse.placed import Placed, PlacedText, Span
-from vllm_advisor.parse.shell import Token
+from vllm_advisor.parse.shell import Token, read_script
 
 KIND = "dockerfile"
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+")
@@ -23,16 +26,19 @@ def read_dockerfile(text: str, file: str, engine_of: EngineOf) -> Deployed:
     image: Image | None = None
     command, args = Words(()), Words(())
     env: dict[str, Token] = {}
+    packages: list[Placed[Requirement]] = []
     last = PlacedText(text="", file=file, spans=(Span(0, 1, 1),))
     for name, value in _instructions(text, file):
         if name == "FROM":
             words = [w.text for w in value.words() if not w.text.startswith("--")]
             image = read_image(words[0], value.location) if words else None
-            command, args, env = Words(()), Words(()), {}
+            command, args, env, packages = Words(()), Words(()), {}, []
         elif name == "ENTRYPOINT":
             command, args, last = _words(value), Words(()), value
         elif name == "CMD":
             args, last = _words(value), value
+        elif name == "RUN":
+            packages += installed(read_script(value.text, file, locate=value.locate).commands)
         elif name == "ENV":
             env.update(_environment(value))
     if image is None and not command.texts and not args.texts:
@@ -62,7 +68,7 @@ def read_dockerfile(text: str, file: str, engine_of: EngineOf) -> Deployed:
             ),
         )
     )
-    return Deployed(kind=KIND, file=file, instances=instances)
+    return Deployed(kind=KIND, file=file, instances=instances, packages=tuple(packages))
 
 
 def _container(image: Image | None, env: dict[str, Token], last: PlacedText) -> Container:

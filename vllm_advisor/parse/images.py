@@ -21,7 +21,7 @@ _VERSION = re.compile(r"v?(\d+(?:\.\d+){1,3}(?:\.?(?:rc|post|dev)\d+)?)(?:[-_+].
 _VERSION_INSIDE = re.compile(r"(?:^|[-_])vllm[-_]v?(\d+\.\d+\.\d+)")
 # The image of 0.10 starts the module, that of 0.26 `vllm serve` (NVIDIA-AI-IOT/jetson-ai-lab#420);
 # when it changed in between was not found out.
-_SERVE_FROM, _SERVE_SURELY_FROM = Version("0.11"), Version("0.26")
+SERVE_FROM, _SERVE_SURELY_FROM = Version("0.11"), Version("0.26")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Image:
     def server(self) -> str:
         """The server that gets the arguments of a container without a command."""
         version = self.version
-        old = bool(version) and Version(version) < _SERVE_FROM
+        old = bool(version) and Version(version) < SERVE_FROM
         return API_SERVER if self.official and old else VLLM_SERVE
 
     @property
@@ -69,7 +69,7 @@ class Image:
         if not self.official or not self.version:
             return False
         version = Version(self.version)
-        return version < _SERVE_FROM or version >= _SERVE_SURELY_FROM
+        return version < SERVE_FROM or version >= _SERVE_SURELY_FROM
 
 
 EngineOf: TypeAlias = Callable[[Image | None], EngineFacts]  # facts of the version an image states

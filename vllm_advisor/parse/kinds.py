@@ -40,6 +40,8 @@ _CONFIG_KEYS = {
     "quantization", "reasoning-parser", "seed", "served-model-name", "speculative-config",
     "swap-space", "tensor-parallel-size", "tokenizer", "tool-call-parser", "trust-remote-code",
 }  # fmt: skip
+_VALUES_KEYS = {"decode", "kserve", "prefill"}  # of the charts of llm-d and KServe
+_METRIC = re.compile(r"\bvllm[:_][a-z]")  # in a query of Prometheus, an autoscaler's trigger
 _IMAGE_BELOW = re.compile(r"^[ \t]+[\"']?(?:image|command)[\"']?[ \t]*:", re.MULTILINE)
 _COMMAND_TEXT = re.compile(
     r"^command[ \t]*:[ \t]*(?:[|>][-+\d]*[ \t]*(?:#.*)?$|[^\s\[|>-])", re.MULTILINE
@@ -97,12 +99,14 @@ def _of_keys(keys: set[str], text: str) -> Kind | None:
         kind = "plan"
     elif _COMPOSE_KEYS & keys or ("command" in keys and _COMMAND_TEXT.search(text)):
         kind = "compose"
-    elif (CONTAINER_KEYS | POD_KEYS | {"spec"}) & keys:
+    elif (CONTAINER_KEYS | POD_KEYS | _VALUES_KEYS | {"spec"}) & keys:
         kind = "kubernetes"
     elif keys and 2 * len(plain & _CONFIG_KEYS) >= len(keys):
         kind = "config"
     elif keys and _IMAGE_BELOW.search(text):
         kind = "compose"
+    elif keys and _METRIC.search(text):
+        kind = "kubernetes"
     return kind
 
 

@@ -6,7 +6,7 @@ from vllm_advisor.errors import InputError
 from vllm_advisor.parse.images import EngineOf
 from vllm_advisor.parse.parsed_command import ParsedCommand, parse_serve_command
 from vllm_advisor.parse.remarks import Note, Problem, UnknownFlag, Unresolved
-from vllm_advisor.parse.shell import Token, read_script
+from vllm_advisor.parse.shell import Script, Token, read_script
 from vllm_advisor.parse.shell_servers import ShellServer, bare_arguments, shell_servers
 from vllm_advisor.types.engine import EngineFacts
 
@@ -29,7 +29,8 @@ def parse_shell_script(text: str, file: str, engine: EngineFacts) -> list[Parsed
     Raises:
         InputError: the script has none.
     """
-    commands = [server.command for server in read_shell(text, file, lambda _image: engine)]
+    script = read_script(text, file)
+    commands = [server.command for server in read_shell(script, lambda _image: engine)]
     if not commands:
         raise InputError(
             "no vllm command found",
@@ -39,7 +40,6 @@ def parse_shell_script(text: str, file: str, engine: EngineFacts) -> list[Parsed
     return commands
 
 
-def read_shell(text: str, file: str, engine_of: EngineOf) -> list[ShellServer]:
-    """Read every command of a script that starts a server, each for the version of its image."""
-    script = read_script(text, file)
+def read_shell(script: Script, engine_of: EngineOf) -> list[ShellServer]:
+    """Every command of a script that starts a server, each for the version of its image."""
     return shell_servers(script, engine_of) or bare_arguments(script, engine_of)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.docker_run import docker_container, docker_gpus, docker_options
 from vllm_advisor.parse.images import EngineOf
+from vllm_advisor.parse.installed import installed
 from vllm_advisor.parse.placed import Placed
 from vllm_advisor.parse.serve_command import read_shell
+from vllm_advisor.parse.shell import read_script
 from vllm_advisor.parse.shell_servers import ShellServer
 
 KIND = "shell"
@@ -14,11 +16,13 @@ KIND = "shell"
 
 def read_shell_source(text: str, file: str, engine_of: EngineOf) -> Deployed:
     """The servers that a script starts; none in a script that starts something else."""
-    servers = read_shell(text, file, engine_of)
+    script = read_script(text, file)
+    servers = read_shell(script, engine_of)
     return Deployed(
         kind=KIND,
         file=file,
         instances=tuple(shell_instance(server, KIND) for server in servers),
+        packages=installed(script.commands),
     )
 
 

@@ -2,7 +2,8 @@
 
 ## What it checks
 The least compute capability of the method, given with `--quantization` or declared by the
-checkpoint, against the GPU. Before vLLM 0.9 block-scaled FP8 weights needed 8.9.
+checkpoint, against the GPU. Before vLLM 0.9 block-scaled FP8 weights needed 8.9, before 0.16
+NVFP4 weights of compressed-tensors 8.0.
 
 ## Why it matters
 vLLM refuses to start: "The quantization method awq is not supported for the current GPU. Minimum
@@ -37,11 +38,16 @@ from collections.abc import Iterator
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.knowledge.engines import quantization_min_capability
-from vllm_advisor.knowledge.quantization_support import block_fp8_needs_ada, engine_methods
+from vllm_advisor.knowledge.quantization_support import (
+    block_fp8_needs_ada,
+    engine_methods,
+    nvfp4_needs_ampere,
+)
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 
-_ADA, _TURING = 89, 75  # compute capability x 10
+_ADA, _AMPERE, _TURING = 89, 80, 75  # compute capability x 10
+_NVFP4_SCALE_BITS = 8 / 16  # an FP8 scale for 16 weights, which no other format has
 
 
 @rule(
@@ -100,6 +106,9 @@ def _methods(subject: Subject) -> tuple[str, ...]:
 def _needed(subject: Subject, method: str, least: dict[str, int]) -> int:
     declared = subject.model.quantization if subject.model else None
     if method == "compressed-tensors":
+        nvfp4 = declared is not None and declared.scale_bits == _NVFP4_SCALE_BITS
+        if nvfp4 and nvfp4_needs_ampere(subject.engine.version):
+            return _AMPERE
         return max(least[method], _TURING)  # the least of its schemes
     blocks = declared is not None and declared.weight_block is not None
     if method == "fp8" and blocks and block_fp8_needs_ada(subject.engine.version):

@@ -105,5 +105,8 @@ def _unknown(subject: Subject, method: str, location: Location) -> Iterator[Faul
 
 
 def _is_loaded(subject: Subject, plugin: str) -> bool:
-    """Whether the command names the plugin (vllm-gguf-plugin) among those to load."""
+    """Whether the plugin (vllm-gguf-plugin) is installed here, or named among those to load."""
+    packages = subject.deployed.packages if subject.deployed else ()
+    if any(package.value.name.replace("_", "-") == plugin for package in packages):
+        return True
     return plugin.split("-")[1] in subject.command.env.get("VLLM_PLUGINS", "")

@@ -21,6 +21,7 @@ from vllm_advisor.types.speculation import Speculation
 from vllm_advisor.units import GIB, ceil_div, round_up
 
 _FP32 = 4
+_MOE_CHUNK = 32_768
 _VOCAB_PADDING = 64  # vllm/model_executor/layers/vocab_parallel_embedding.py#DEFAULT_VOCAB_...
 
 
@@ -198,7 +199,9 @@ def activation_bytes(
     The larger of the sampler's pass (``logits_factor`` x logits + ``hidden_factor`` x hidden) and
     the widest layer (gate, up, product + ``forward_hidden_factor`` x hidden + sparse attention's
     scratch), and a constant, the experts' scratch, the encoder's outputs, and two hidden states
-    between pipeline stages (make_empty_intermediate_tensors). Data-parallel engines profile
+    between pipeline stages (make_empty_intermediate_tensors). Up to 0.16 the experts' scratch is
+    freed with the layer and made for 32,768 tokens at once (VLLM_FUSED_MOE_CHUNK_SIZE).
+    Data-parallel engines profile
     together, and the default all2all backend gathers the tokens of all of them before the experts
     (fused_moe/prepare_finalize/naive_dp_ep.py; since 0.17 in one piece).
     """
@@ -214,10 +217,15 @@ def activation_bytes(
     gathered = tokens * data_parallel_size
     if shape.num_experts and data_parallel_size > 1:
         forward += hidden_bytes(shape, gathered)
-    if overheads.moe_workspace and shape.num_experts:
-        kept += moe_workspace_bytes(
-            shape, gathered, tensor_parallel_size, expert_parallel=expert_parallel
+    if shape.num_experts:
+        at_once = gathered if overheads.moe_workspace else min(gathered, _MOE_CHUNK)
+        scratch = moe_workspace_bytes(
+            shape, at_once, tensor_parallel_size, expert_parallel=expert_parallel
         )
+        if overheads.moe_workspace:
+            kept += scratch
+        else:
+            forward += scratch
     if shape.multimodal:
         kept += overheads.multimodal_bytes
     if pipeline_parallel_size > 1:

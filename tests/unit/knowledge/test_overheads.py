@@ -39,8 +39,15 @@ def test_one_family_holds_a_version(version: str, versions: str) -> None:
 
 
 def test_versions_without_logs_are_refused() -> None:
-    with pytest.raises(NotModelledError, match=r"vLLM 0\.8\.5 is not known"):
-        load_overheads("0.8.5")
+    with pytest.raises(NotModelledError, match=r"vLLM 0\.7\.3 is not known"):
+        load_overheads("0.7.3")
+
+
+def test_the_first_versions_are_taken_to_be_as_the_next_and_say_so() -> None:
+    early, fitted = load_overheads("0.8.5"), load_overheads("0.10.2")
+    assert early.logits_factor == fitted.logits_factor
+    assert early.thin
+    assert not fitted.thin
 
 
 def test_graphs_are_set_aside_since_021() -> None:

@@ -23,6 +23,7 @@ from vllm_advisor.parse.kubernetes.containers import (
     variable_of,
 )
 from vllm_advisor.parse.kubernetes.hardware import labelled
+from vllm_advisor.parse.kubernetes.instances import read_kubernetes
 from vllm_advisor.parse.kubernetes.objects import objects_in_list
 from vllm_advisor.parse.kubernetes.pods import match_expressions, rollout_of
 from vllm_advisor.parse.kubernetes.volumes import bytes_at, mounts_of, shared_memory_of
@@ -41,7 +42,12 @@ _NOT_READ = ("lmcacheConfig", "raySpec", "chatTemplate", "enableLoRA", "enableTo
 def read_production_stack(
     documents: Sequence[YamlDocument], file: str, engine_of: EngineOf
 ) -> Deployed:
-    """What the chart makes of values; a ``modelSpec`` alone, or its items, will do as well."""
+    """What the chart makes of values; a ``modelSpec`` alone, or its items, will do as well.
+
+    Values of another chart are read as Kubernetes objects are: by the pod specs in them.
+    """
+    if not any(_of_this_chart(document.root) for document in documents):
+        return read_kubernetes(documents, file, engine_of)
     instances: list[ServedInstance] = []
     objects: list[DeployedObject] = []
     notes = [*repeated_keys(documents)]
@@ -65,6 +71,11 @@ def read_production_stack(
         objects=tuple(objects),
         notes=tuple(notes),
     )
+
+
+def _of_this_chart(root: YamlValue) -> bool:
+    parts = (*_PARTS, MODELS, "extraObjects")
+    return isinstance(root.value, list) or any(root.at(part) for part in parts)
 
 
 def _specs(root: YamlValue) -> Iterator[tuple[YamlValue, YamlValue]]:
