@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from test_check_command import run
+from forked_cli import run_cli
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -44,13 +44,13 @@ def test_manifests_and_compose_files(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(text.replace("\n", "\r\n").encode())
     only = ("deploy", "compose/compose.yaml", "--select", "CTX001,FLG,SUP")
-    report = json.loads(run("check", *only, "-f", "json", cwd=tmp_path).stdout)
+    report = json.loads(run_cli("check", *only, "-f", "json", cwd=tmp_path).stdout)
     assert {(s["location"]["file"], s["rule"], s["reason"]) for s in report["suppressed"]} == {
         ("deploy/vllm.yaml", "CTX001", "stretched with YaRN"),
         ("compose/compose.yaml", "CTX001", "stretched"),
     }
     assert {f["rule"] for f in report["findings"]} == {"FLG002", "FLG003"}
-    done = run("check", *only, "--fix", cwd=tmp_path)
+    done = run_cli("check", *only, "--fix", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr.splitlines()[0] == "fixed 4 of 4 findings"
     for name, text in texts.items():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_cli import run_cli
 
 from vllm_advisor.api.checking import CheckReport, check
 from vllm_advisor.errors import InputError
@@ -99,13 +99,7 @@ def test_on_the_command_line(traffic: Path, tmp_path: Path) -> None:
     words = ["check", str(script), "--workload", str(traffic), "--format", "json"]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "vllm_advisor", *words, *more],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_cli(*words, *more)
 
     done = run()
     assert done.returncode == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forked_cli import run_cli
 
 WORKLOAD = """\
 model: meta-llama/Llama-3.1-8B-Instruct
@@ -26,6 +27,8 @@ classes:
 def run(
     *words: str, stdin: str = "", env: dict[str, str] | None = None, **kwargs: object
 ) -> subprocess.CompletedProcess[str]:
+    if not kwargs.keys() - {"cwd"}:
+        return run_cli(*words, stdin=stdin, env=env, **kwargs)
     settings = {**os.environ, "NO_COLOR": "1", "HF_HUB_OFFLINE": "1", **(env or {})}
     return subprocess.run(
         [sys.executable, "-m", "vllm_advisor", *words],

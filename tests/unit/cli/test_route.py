@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from forked_cli import run_cli
 from policies import CONTRACTS
 
 from vllm_advisor import api
@@ -27,16 +25,8 @@ PLAN = ROOT / "tests" / "golden" / "contract-review" / "expected" / "plan.yaml"
 def run(
     *words: str, stdin: bytes = b"", cwd: Path | None = None, columns: str = "100"
 ) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "vllm_advisor", "route", *words],
-        input=stdin,
-        capture_output=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": columns, "PYTHONPATH": str(ROOT)},
-        cwd=cwd,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    done = run_cli("route", *words, stdin=stdin, cwd=cwd, env={"COLUMNS": columns})
+    return done.returncode, done.stdout, done.stderr
 
 
 def reported(*words: str, **kwargs: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -11,6 +10,7 @@ import xml.etree.ElementTree as ET
 import pytest
 import yaml
 from fake_openai import Fake, completion, finds, forgets_the_middle, serving
+from forked_cli import run_cli
 from policies import CONTRACTS
 
 KEY = "sk-very-secret"
@@ -18,14 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def run(*words, env=None):
-    return subprocess.run(
-        [sys.executable, "-m", "vllm_advisor", "verify", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})},
-        timeout=60,
-        check=False,
-    )
+    return run_cli("verify", *words, env={"COLUMNS": "100", **(env or {})})
 
 
 def needle(fake, document, *words, env=None):
