@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -149,7 +150,12 @@ def quantization_min_capability(engine: EngineFacts) -> dict[str, int]:
     Passing it does not mean that the method runs natively: fp8 below 89 and NVFP4 below 100 use
     weight-only kernels. Methods of other devices than NVIDIA's have none and are left out.
     """
-    table, _ = recorded_table("quantization", engine.version_used or engine.version)
+    return dict(_min_capability(engine.version_used or engine.version))
+
+
+@cache
+def _min_capability(version: str) -> Mapping[str, int]:
+    table, _ = recorded_table("quantization", version)
     return {n: entry["capability"] for n, entry in table.items() if "capability" in entry}
 
 

@@ -62,6 +62,7 @@ class GpuProfile:
     memory_bandwidth_gb_s: float
     bf16_tflops_dense: float | None
     fp8_tflops_dense: float | None
+    fp4_tflops_dense: float | None = None
     nvlink_gb_s_per_direction: float | None
     pcie: str
     tdp_w: float | None
@@ -91,6 +92,7 @@ FIGURES = (
     "memory_bandwidth_gb_s",
     "bf16_tflops_dense",
     "fp8_tflops_dense",
+    "fp4_tflops_dense",
     "nvlink_gb_s_per_direction",
     "pcie",
     "tdp_w",
@@ -184,6 +186,7 @@ def _accelerator(profile: GpuProfile) -> Accelerator:
         memory_bandwidth=per_second(profile.memory_bandwidth_gb_s, 1e9),
         bf16_flops=per_second(profile.bf16_tflops_dense, 1e12),
         fp8_flops=per_second(profile.fp8_tflops_dense, 1e12),
+        fp4_flops=per_second(profile.fp4_tflops_dense, 1e12),
         nvlink_bandwidth=per_second(profile.nvlink_gb_s_per_direction, 1e9),
         unified_memory=profile.unified_memory,
         price=_price(profile),

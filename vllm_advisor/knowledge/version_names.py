@@ -87,6 +87,7 @@ def variable_spans(name: str) -> tuple[Span, ...]:
     return tuple(span for span in _variables().variables if span.name == name)
 
 
+@cache
 def variable_names(version: str) -> tuple[str, ...]:
     """Every ``VLLM_`` variable of a release.
 
@@ -97,6 +98,7 @@ def variable_names(version: str) -> tuple[str, ...]:
     return tuple(span.name for span in _variables().variables if span.holds(version))
 
 
+@cache
 def parser_names(kind: ParserKind, version: str) -> tuple[str, ...]:
     """Names that ``--tool-call-parser`` or ``--reasoning-parser`` takes in a release.
 

@@ -68,7 +68,7 @@ class YamlValue:
         """The value below keys and indices."""
         value = self.value
         for key in keys:
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 value = value.get(key)
             elif isinstance(value, list) and isinstance(key, int) and key < len(value):
                 value = value[key]
@@ -110,13 +110,13 @@ class YamlValue:
 
     def entries(self) -> Iterator[YamlValue]:
         """The values of a mapping, each with its key; none of anything else."""
-        if isinstance(self.value, Mapping):
+        if isinstance(self.value, dict):
             for key, value in self.value.items():
                 yield YamlValue(document=self.document, path=(*self.path, key), value=value)
 
     def mapping(self) -> Mapping[str, Any]:
         """The value if it is a mapping, else an empty one."""
-        return self.value if isinstance(self.value, Mapping) else {}
+        return self.value if isinstance(self.value, dict) else {}
 
     def string(self) -> str:
         """A scalar as it is written, without quotes; empty for anything else."""

@@ -38,6 +38,7 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
+from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.knowledge.engine_history import flag_history, replacement
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.parse.remarks import UnknownFlag
@@ -47,11 +48,15 @@ from vllm_advisor.types.engine import EngineFacts
 from vllm_advisor.types.engine_history import NameHistory
 from vllm_advisor.types.finding import Severity
 
+_OMNI = "--omni"  # hands the command over to another package
+
 
 @rule(id="FLG001", name="unknown-flag", severity=Severity.ERROR)
 def check(subject: Subject) -> Iterator[Fault]:
     """Report each unknown flag, with what became of it."""
     engine = subject.engine
+    if any(unknown.token == _OMNI for unknown in subject.command.unknown):
+        raise UnknownFactError(f"{_OMNI} is of vLLM-Omni, whose own flags are not recorded")
     for unknown in subject.command.unknown:
         name = unknown.token.partition("=")[0]
         holder = _base(name)

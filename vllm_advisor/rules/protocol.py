@@ -96,9 +96,9 @@ class Subject:
             if unresolved.dest == dest:
                 name = self.spelling(dest)
                 return f"{name} is {unresolved.text}, which only the shell knows"
-        refused = any(p.dest == dest for p in self.command.problems)
-        if refused and dest not in self.args.as_dict():
-            return f"{self.spelling(dest)} has a value that vLLM does not read"
+        for problem in self.command.problems:
+            if problem.dest == dest and all(arg.dest != dest for arg in self.args):
+                return f"{self.spelling(dest)} has a value that vLLM does not read"
         return None
 
     @property

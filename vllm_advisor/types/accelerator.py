@@ -40,6 +40,7 @@ class Accelerator:
     memory_bandwidth: int | None = None  # bytes per second
     bf16_flops: int | None = None  # dense, per second
     fp8_flops: int | None = None
+    fp4_flops: int | None = None  # of NVFP4 and MXFP4 matrices
     nvlink_bandwidth: int | None = None  # bytes per second, one direction
     unified_memory: bool = False
     price: Price | None = None

@@ -97,11 +97,11 @@ def _pod_specs(
         for item in view.items():
             yield from _pod_specs(owner, item, view, role)
         return
-    if not isinstance(view.value, Mapping):
+    if not isinstance(view.value, dict):
         return
     containers = view.at("containers")
     if isinstance(containers.value, list) and any(isinstance(c, dict) for c in containers.value):
-        own = tuple(c for c in containers.items() if isinstance(c.value, Mapping))
+        own = tuple(c for c in containers.items() if isinstance(c.value, dict))
         template = parent if view.key == "spec" else view
         yield PodSource(
             owner=owner,

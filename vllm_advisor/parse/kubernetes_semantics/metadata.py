@@ -80,9 +80,9 @@ def labels(one: Object, bundle: Bundle) -> Iterator[Remark]:
 
 def _selectors(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every ``matchLabels`` and ``nodeSelector`` below a node, with its path."""
-    if isinstance(node, Mapping):
+    if isinstance(node, dict):
         for key, value in node.items():
-            if key in SELECTORS and isinstance(value, Mapping):
+            if key in SELECTORS and isinstance(value, dict):
                 yield f"{path}.{key}", value
             else:
                 yield from _selectors(value, f"{path}.{key}")
