@@ -188,9 +188,19 @@ def _accelerator(profile: GpuProfile) -> Accelerator:
         fp8_flops=per_second(profile.fp8_tflops_dense, 1e12),
         fp4_flops=per_second(profile.fp4_tflops_dense, 1e12),
         nvlink_bandwidth=per_second(profile.nvlink_gb_s_per_direction, 1e9),
+        pcie_bandwidth=_pcie_bandwidth(profile.pcie),
         unified_memory=profile.unified_memory,
         price=_price(profile),
     )
+
+
+def _pcie_bandwidth(text: str) -> int | None:
+    """Bytes per second in one direction of ``4.0 x16``; of ``4.0`` with its sixteen lanes."""
+    match = re.fullmatch(r"(\d)\.0(?: x(\d+))?", text)
+    if match is None:
+        return None
+    lane = 10**9 << (int(match[1]) - 3)  # 1 GB/s in generation 3, twice that in each next one
+    return lane * int(match[2] or 16)
 
 
 def _price(profile: GpuProfile) -> Price | None:

@@ -179,6 +179,35 @@ def weight_bytes(
     )
 
 
+def kind_bytes(
+    model: ModelFacts,
+    *,
+    tensor_parallel_size: int = 1,
+    expert_parallel_ranks: int = 1,
+    expert_parallel: bool = False,
+    capability: int = 90,
+    online_quantization: str | None = None,
+) -> dict[WeightKind, int]:
+    """Bytes of each kind of weights on one tensor-parallel rank, all pipeline stages together.
+
+    Arguments as of :func:`weight_bytes`.
+    """
+    ranks = _Ranks(
+        tp=tensor_parallel_size,
+        beyond=expert_parallel_ranks,
+        expert_parallel=expert_parallel,
+        capability=capability,
+    )
+    online = ONLINE_FP8 if online_quantization is not None else None
+    found: dict[WeightKind, int] = {}
+    for part in model.weights.components:
+        if part.after_loading:
+            continue
+        size = _part_bytes(part, model, online, ranks) * (len(part.layers) or 1)
+        found[part.kind] = found.get(part.kind, 0) + size
+    return found
+
+
 def _on_stage(part: WeightComponent, *, first: bool, last: bool) -> bool:
     return {"first": first, "last": last, "ends": first or last}.get(part.stages, True)
 

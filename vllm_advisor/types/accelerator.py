@@ -42,6 +42,7 @@ class Accelerator:
     fp8_flops: int | None = None
     fp4_flops: int | None = None  # of NVFP4 and MXFP4 matrices
     nvlink_bandwidth: int | None = None  # bytes per second, one direction
+    pcie_bandwidth: int | None = None  # bytes per second, one direction
     unified_memory: bool = False
     price: Price | None = None
 

@@ -1,0 +1,213 @@
+"""An instance under a steady load: requests that run and wait, and the time between tokens.
+
+Chunked prefill mixes prompts into the steps of running requests. Each request that ends makes room
+for one that has to be read first, so of every step ``running x prompt / output`` tokens are prompt,
+and what they cost is spread over the tokens of all:
+
+    q    = (step(running, chunk) - step(running)) / chunk        seconds of one prompt token
+    TPOT = step(running) + (running - 1) x prompt / output x q x prefill_overlap
+
+Methods: closed loop by Little's law over the time of one request; open loop by the fixed point of
+arrivals and that time. ``prompt`` counts what prefix caching does not find.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from vllm_advisor.sizing.capacity import CacheLayout
+from vllm_advisor.sizing.step_time import StepParts, step_parts
+from vllm_advisor.sizing.step_work import StepWork
+from vllm_advisor.types.latency import LatencyConstants, Regime
+
+_ROUNDS = 60  # of the fixed point, halving what is left in each
+_SATURATED = 0.98  # of the time goes into prompts: more arrive than are read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """One data-parallel engine, and what its requests are like.
+
+    ``prompt`` and ``output`` are mean tokens of a request, ``cached`` those of the prompt that
+    prefix caching finds. ``places`` is how many requests run at once at most: of ``max_num_seqs``,
+    ``held`` of what the KV cache holds.
+    """
+
+    work: StepWork
+    constants: LatencyConstants
+    prompt: float
+    output: float
+    cached: float = 0.0
+    max_num_seqs: int
+    held: float
+    max_num_batched_tokens: int
+
+    @property
+    def places(self) -> float:
+        """Requests that run at once, at most."""
+        return max(1.0, min(float(self.max_num_seqs), self.held))
+
+    @property
+    def context(self) -> float:
+        """Tokens of a running request, on average over its output."""
+        return self.prompt + self.output / 2
+
+    def step(self, running: float, prompt_tokens: float = 0.0, *, engines: int = 1) -> StepParts:
+        """A step with this many running requests and prompt tokens, in so many engines."""
+        return step_parts(
+            self.work,
+            self.constants,
+            sequences=running,
+            context=self.context,
+            prompt_tokens=prompt_tokens,
+            prompt_context=self.cached + (self.prompt - self.cached) / 2,
+            prompt_engines=engines,
+        )
+
+    def prompt_token_seconds(self, running: float, *, engines: int = 1) -> float:
+        """Seconds that one prompt token adds to the steps of this many requests."""
+        new = self.prompt - self.cached
+        chunk = max(1.0, min(new, self.max_num_batched_tokens - running))
+        more = self.step(running, chunk, engines=engines).seconds
+        return (more - self.step(running).seconds) / chunk
+
+    def prefill_seconds(self, running: float) -> float:
+        """Seconds until a prompt is read beside this many running requests."""
+        new = self.prompt - self.cached
+        steps = max(1.0, new / max(1.0, self.max_num_batched_tokens - running))
+        return steps * self.step(running).seconds + new * self.prompt_token_seconds(running)
+
+    def tpot(self, running: float) -> float:
+        """Seconds between two tokens of a request, with the prompts of the others."""
+        others = max(0.0, running - 1) * (self.prompt - self.cached) / self.output
+        own = self.step(running).seconds
+        prompts = others * self.prompt_token_seconds(running, engines=self.work.engines)
+        return own + prompts * self.constants.prefill_overlap
+
+    @property
+    def floor(self) -> float:
+        """Seconds to the first token of a request that is alone."""
+        return self.constants.request + self.prefill_seconds(0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """The steady state of one engine; times in seconds, ``tokens_per_second`` of output."""
+
+    running: float
+    waiting: float
+    tpot: float
+    ttft: float
+    ttft_steady: float
+    ttft_floor: float
+    tokens_per_second: float
+    requests_per_second: float
+    regime: Regime
+    saturated: bool = False
+
+
+def sequences_held(layout: CacheLayout, blocks: int, prompt: float, output: float) -> float:
+    """Requests that the KV cache holds at once, each with half of its output on average."""
+    each = layout.request_blocks(max(1, round(prompt + output / 2))) if layout.groups else 0
+    return max(0, blocks - 1) / each if each else math.inf
+
+
+def closed_loop(station: Station, concurrency: float) -> Served:
+    """``concurrency`` requests in the system at all times, each followed by the next at once.
+
+    Those beyond the places wait until one is free. ``ttft`` is the mean over such a run, in which a
+    share of the requests (``start_wave``) starts together and waits for half of the others'
+    prompts; ``ttft_steady`` leaves that start out.
+    """
+    running = max(1.0, min(concurrency, station.places))
+    tpot = station.tpot(running)
+    first = station.constants.request + station.prefill_seconds(running)
+    first += station.step(running).seconds + _queue(station, running, tpot)
+    cycle = first + (station.output - 1) * tpot
+    waiting = max(0.0, concurrency - running)
+    each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
+    wave = station.constants.start_wave * (running - 1) / 2 * each
+    ttft = first + waiting / running * cycle
+    rate = running / cycle
+    return Served(
+        running=running,
+        waiting=waiting,
+        tpot=tpot,
+        ttft=ttft + wave,
+        ttft_steady=ttft,
+        ttft_floor=station.floor,
+        tokens_per_second=rate * station.output,
+        requests_per_second=rate,
+        regime=regime_of(station, running, waiting > 0),
+    )
+
+
+def open_loop(station: Station, requests_per_second: float) -> Served:
+    """Requests arrive at a rate, at random times.
+
+    running = rate x (TTFT(running) + output x TPOT(running)) is solved by bisection. Where no
+    number of places solves it the engine is saturated, and requests wait without end.
+    """
+    low, high = 0.0, station.places
+
+    def needed(running: float) -> float:
+        return requests_per_second * _stay(station, running, requests_per_second)
+
+    saturated = needed(high) > high
+    if not saturated:
+        for _ in range(_ROUNDS):
+            middle = (low + high) / 2
+            if needed(middle) > middle:
+                low = middle
+            else:
+                high = middle
+    running = high
+    tpot = station.tpot(max(1.0, running))
+    ttft = _first(station, running, requests_per_second)
+    rate = running / (ttft + station.output * tpot) if saturated else requests_per_second
+    return Served(
+        running=running,
+        waiting=0.0,
+        tpot=tpot,
+        ttft=ttft,
+        ttft_steady=ttft,
+        ttft_floor=station.floor,
+        tokens_per_second=rate * station.output,
+        requests_per_second=rate,
+        regime=regime_of(station, max(1.0, running), saturated),
+        saturated=saturated,
+    )
+
+
+def regime_of(station: Station, running: float, waiting: bool) -> Regime:
+    """What binds: places where requests wait, else the largest part of the time of a token."""
+    if waiting:
+        limited = station.held < station.max_num_seqs
+        return Regime.KV_LIMITED if limited else Regime.SEQ_LIMITED
+    parts, tpot = station.step(running), station.tpot(running)
+    if tpot - parts.seconds > parts.seconds:
+        return Regime.PREFILL_BOUND
+    fixed = parts.exchange + parts.overhead
+    if fixed > parts.seconds - fixed:
+        return Regime.OVERHEAD_BOUND
+    return Regime.COMPUTE_BOUND if parts.compute > parts.memory else Regime.BANDWIDTH_BOUND
+
+
+def _queue(station: Station, running: float, tpot: float) -> float:
+    """Seconds that a prompt of a closed loop waits for those before it: M/D/1 over the prompts."""
+    each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
+    busy = min((running - 1) * each / (running * each + station.output * tpot), _SATURATED)
+    return each * busy / (2 * (1 - busy))
+
+
+def _first(station: Station, running: float, rate: float) -> float:
+    """Time to the first token with requests arriving at random: M/D/1 over the prompts."""
+    each = (station.prompt - station.cached) * station.prompt_token_seconds(running)
+    busy = min(rate * each, _SATURATED)
+    queue = each * busy / (2 * (1 - busy))
+    return station.constants.request + station.prefill_seconds(running) + queue
+
+
+def _stay(station: Station, running: float, rate: float) -> float:
+    return _first(station, running, rate) + station.output * station.tpot(max(1.0, running))
