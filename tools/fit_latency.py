@@ -16,7 +16,7 @@ import hashlib
 import json
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import yaml
@@ -165,6 +165,7 @@ def main() -> None:
         "origin": ORIGIN.format(rows=len(rows), groups=len(fold_of)),
         "date": DATE,
         "sample": len(rows),
+        "gpus": dict(Counter(row.entry["gpu"] for row in rows).most_common()),
         "constants": {k: float(f"{v:.4g}") for k, v in constants.as_dict().items()},
         "ranges": {name: spread(values) for name, values in seen.items()},
         "errors": {name: summary(values) for name, values in seen.items()},

@@ -1,6 +1,6 @@
 """vllm-advisor: plans, explains and checks vLLM deployments.
 
-``from vllm_advisor import size, plan, check``: see :mod:`vllm_advisor.api`.
+``from vllm_advisor import size, plan, check, estimate``: see :mod:`vllm_advisor.api`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from vllm_advisor.version import __version__
 
 if TYPE_CHECKING:
-    from vllm_advisor.api import check, plan, size
+    from vllm_advisor.api import check, estimate, plan, size
 
-__all__ = ["__version__", "check", "plan", "size"]
+__all__ = ["__version__", "check", "estimate", "plan", "size"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vllm_advisor.api.check_report import CheckReport
     from vllm_advisor.api.checking import check
+    from vllm_advisor.api.estimate_report import estimate_report
+    from vllm_advisor.api.estimating import EstimateReport, estimate
     from vllm_advisor.api.explaining import explain
     from vllm_advisor.api.facts import profile_names, profile_text
     from vllm_advisor.api.fixing import Fixes, fixes_of
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "CheckOptions": "rule_choice",
     "CheckReport": "check_report",
+    "EstimateReport": "estimating",
     "Fixes": "fixing",
     "NeedleResult": "verifying",
     "PlanReport": "planning",
@@ -39,6 +42,8 @@ _WHERE = {
     "TrafficReport": "traffic_report",
     "check": "checking",
     "check_options": "rule_choice",
+    "estimate": "estimating",
+    "estimate_report": "estimate_report",
     "explain": "explaining",
     "find_config": "rule_choice",
     "fixes_of": "fixing",
@@ -61,6 +66,7 @@ _WHERE = {
 __all__ = [
     "CheckOptions",
     "CheckReport",
+    "EstimateReport",
     "Fixes",
     "NeedleResult",
     "PlanReport",
@@ -70,6 +76,8 @@ __all__ = [
     "TrafficReport",
     "check",
     "check_options",
+    "estimate",
+    "estimate_report",
     "explain",
     "find_config",
     "fixes_of",

@@ -39,6 +39,7 @@ COMMANDS = (
     "plan",
     "check",
     "size",
+    "estimate",
     "render",
     "route",
     "explain",

@@ -10,12 +10,15 @@ from vllm_advisor.knowledge.profile_file import read_profile
 from vllm_advisor.types.latency import LatencyConstants, LatencyFit, Range
 from vllm_advisor.types.source import Source, SourceKind
 
+_ENOUGH = 5  # rows of a GPU type, from which it counts as measured
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     origin: str
     date: str
     sample: int
+    gpus: dict[str, int]
     constants: LatencyConstants
     ranges: dict[str, Range]
     errors: dict[str, dict[str, float]]
@@ -35,5 +38,6 @@ def load_latency() -> LatencyFit:
         origin=file.origin,
         date=file.date,
         sample=file.sample,
+        gpus=frozenset(gpu for gpu, rows in file.gpus.items() if rows >= _ENOUGH),
         source=Source(SourceKind.MEASURED, "latency#constants"),
     )

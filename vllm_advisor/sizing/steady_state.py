@@ -31,7 +31,8 @@ class Station:
 
     ``prompt`` and ``output`` are mean tokens of a request, ``cached`` those of the prompt that
     prefix caching finds. ``places`` is how many requests run at once at most: of ``max_num_seqs``,
-    ``held`` of what the KV cache holds.
+    ``held`` of what the KV cache holds. The ``stages`` of a pipeline work on as many batches at
+    once, each with its share of the running requests.
     """
 
     work: StepWork
@@ -42,6 +43,7 @@ class Station:
     max_num_seqs: int
     held: float
     max_num_batched_tokens: int
+    stages: int = 1
 
     @property
     def places(self) -> float:
@@ -58,7 +60,7 @@ class Station:
         return step_parts(
             self.work,
             self.constants,
-            sequences=running,
+            sequences=running / self.stages,
             context=self.context,
             prompt_tokens=prompt_tokens,
             prompt_context=self.cached + (self.prompt - self.cached) / 2,
@@ -80,10 +82,21 @@ class Station:
 
     def tpot(self, running: float) -> float:
         """Seconds between two tokens of a request, with the prompts of the others."""
-        others = max(0.0, running - 1) * (self.prompt - self.cached) / self.output
+        others = max(0.0, running / self.stages - 1) * (self.prompt - self.cached) / self.output
         own = self.step(running).seconds
         prompts = others * self.prompt_token_seconds(running, engines=self.work.engines)
         return own + prompts * self.constants.prefill_overlap
+
+    def prompt_share(self, running: float) -> float:
+        """Of the steps, those that carry a chunk of a prompt, 0 to 1."""
+        new = self.prompt - self.cached
+        chunk = max(1.0, min(new, self.max_num_batched_tokens - running))
+        return min(1.0, running / self.stages * new / self.output / chunk)
+
+    def full_step(self, running: float) -> float:
+        """Seconds of a step that carries as much of a prompt as fits."""
+        chunk = max(1.0, min(self.prompt - self.cached, self.max_num_batched_tokens - running))
+        return self.step(running, chunk).seconds
 
     @property
     def floor(self) -> float:
@@ -93,7 +106,10 @@ class Station:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """The steady state of one engine; times in seconds, ``tokens_per_second`` of output."""
+    """The steady state of one engine; times in seconds, ``tokens_per_second`` of output.
+
+    ``queue`` is the mean wait for prompts of others, which a share ``busy`` of the requests meets.
+    """
 
     running: float
     waiting: float
@@ -104,7 +120,26 @@ class Served:
     tokens_per_second: float
     requests_per_second: float
     regime: Regime
+    busy: float = 0.0
+    queue: float = 0.0
     saturated: bool = False
+
+    def ttft_at(self, percentile: float) -> float:
+        """Seconds until this share of the requests has its first token, without a start together.
+
+        Of the requests a share ``busy`` waits for prompts before its own; the wait of those is
+        taken to fall off exponentially around its mean, ``queue / busy``.
+        """
+        least = self.ttft_steady - self.queue
+        beyond = 1 - percentile
+        if self.busy <= beyond:
+            return least
+        return least + self.queue / self.busy * math.log(self.busy / beyond)
+
+    @property
+    def stay(self) -> float:
+        """Mean seconds from arrival to the last token, by the output of the station."""
+        return self.running / self.requests_per_second if self.requests_per_second else 0.0
 
 
 def sequences_held(layout: CacheLayout, blocks: int, prompt: float, output: float) -> float:
@@ -122,8 +157,9 @@ def closed_loop(station: Station, concurrency: float) -> Served:
     """
     running = max(1.0, min(concurrency, station.places))
     tpot = station.tpot(running)
+    queue, busy = _queue(station, running, tpot)
     first = station.constants.request + station.prefill_seconds(running)
-    first += station.step(running).seconds + _queue(station, running, tpot)
+    first += station.step(running).seconds + queue
     cycle = first + (station.output - 1) * tpot
     waiting = max(0.0, concurrency - running)
     each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
@@ -140,6 +176,8 @@ def closed_loop(station: Station, concurrency: float) -> Served:
         tokens_per_second=rate * station.output,
         requests_per_second=rate,
         regime=regime_of(station, running, waiting > 0),
+        busy=busy,
+        queue=queue,
     )
 
 
@@ -164,7 +202,7 @@ def open_loop(station: Station, requests_per_second: float) -> Served:
                 high = middle
     running = high
     tpot = station.tpot(max(1.0, running))
-    ttft = _first(station, running, requests_per_second)
+    ttft, queue, busy = _first(station, running, requests_per_second)
     rate = running / (ttft + station.output * tpot) if saturated else requests_per_second
     return Served(
         running=running,
@@ -176,6 +214,8 @@ def open_loop(station: Station, requests_per_second: float) -> Served:
         tokens_per_second=rate * station.output,
         requests_per_second=rate,
         regime=regime_of(station, max(1.0, running), saturated),
+        busy=busy,
+        queue=queue,
         saturated=saturated,
     )
 
@@ -194,20 +234,25 @@ def regime_of(station: Station, running: float, waiting: bool) -> Regime:
     return Regime.COMPUTE_BOUND if parts.compute > parts.memory else Regime.BANDWIDTH_BOUND
 
 
-def _queue(station: Station, running: float, tpot: float) -> float:
-    """Seconds that a prompt of a closed loop waits for those before it: M/D/1 over the prompts."""
+def _queue(station: Station, running: float, tpot: float) -> tuple[float, float]:
+    """Mean wait of a closed loop's prompts for those before them, and how often one has to.
+
+    M/D/1 over the prompts of the other requests.
+    """
     each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
     busy = min((running - 1) * each / (running * each + station.output * tpot), _SATURATED)
-    return each * busy / (2 * (1 - busy))
+    return each * busy / (2 * (1 - busy)), busy
 
 
-def _first(station: Station, running: float, rate: float) -> float:
-    """Time to the first token with requests arriving at random: M/D/1 over the prompts."""
+def _first(station: Station, running: float, rate: float) -> tuple[float, float, float]:
+    """Time to the first token with requests arriving at random, its queue and how busy it is."""
     each = (station.prompt - station.cached) * station.prompt_token_seconds(running)
-    busy = min(rate * each, _SATURATED)
+    busy = min(rate * each / station.stages, _SATURATED)
     queue = each * busy / (2 * (1 - busy))
-    return station.constants.request + station.prefill_seconds(running) + queue
+    alone = station.constants.request + station.prefill_seconds(running)
+    return alone + station.step(running).seconds / 2 + queue, queue, busy
 
 
 def _stay(station: Station, running: float, rate: float) -> float:
-    return _first(station, running, rate) + station.output * station.tpot(max(1.0, running))
+    first, _, _ = _first(station, running, rate)
+    return first + station.output * station.tpot(max(1.0, running))

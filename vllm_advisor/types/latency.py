@@ -70,7 +70,8 @@ class LatencyFit:
     """Constants with their origin and the errors they were seen to have.
 
     ``ranges`` by quantity (``tpot``, ``throughput``, ``ttft``, ``ttft_unloaded``), those of a
-    limited regime with ``_limited`` behind it. ``sample`` is the number of measurements.
+    limited regime with ``_limited`` behind it. ``sample`` is the number of measurements, ``gpus``
+    are those they were made on.
     """
 
     constants: LatencyConstants
@@ -78,6 +79,7 @@ class LatencyFit:
     origin: str
     date: str
     sample: int
+    gpus: frozenset[str]
     source: Source
 
 

@@ -1,0 +1,31 @@
+"""The estimate as plain data, from words of a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vllm_advisor.api.arguments import read_words
+from vllm_advisor.api.estimating import estimate
+from vllm_advisor.knowledge.engines import load_engine
+
+
+def estimate_report(
+    model: str,
+    *,
+    vllm_version: str | None,
+    engine_args: dict[str, Any],
+    words: Sequence[str] = (),
+    **load: Any,
+) -> dict[str, Any]:
+    """What :func:`~vllm_advisor.estimate` says, as plain data.
+
+    Args:
+        model: as in :func:`~vllm_advisor.estimate`.
+        vllm_version: vLLM version.
+        engine_args: vLLM's dest names.
+        words: more of them, as ``NAME=VALUE``; they win.
+        **load: GPU, lengths and load, as in :func:`~vllm_advisor.estimate`.
+    """
+    given = {**engine_args, **read_words(load_engine(vllm_version), words)}
+    return estimate(model, vllm_version=vllm_version, **load, **given).to_dict()

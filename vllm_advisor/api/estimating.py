@@ -1,0 +1,231 @@
+"""estimate(): latency and throughput of one deployment under a load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import served_model
+from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE, size
+from vllm_advisor.errors import InfeasibleError, InputError
+from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.knowledge.latency_constants import load_latency
+from vllm_advisor.sizing.instance import cache_layout
+from vllm_advisor.sizing.performance import Performance, performance, station_of, uncertain
+from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.latency import LatencyFit, Span
+from vllm_advisor.types.source import Confidence
+
+_MS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateReport:
+    """The answer of :func:`estimate`; ``to_dict()`` is what the command line prints as JSON."""
+
+    model: str
+    gpu: str
+    gpus: int
+    vllm_version: str
+    engine_args: dict[str, Any]
+    load: dict[str, float]
+    performance: Performance
+    fit: LatencyFit
+    not_modelled: tuple[str, ...]
+    confidence: Confidence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; keys are only ever added (see ``schema_version``)."""
+        p = self.performance
+        return {
+            "schema_version": "1",
+            "model": self.model,
+            "gpu": self.gpu,
+            "gpus": self.gpus,
+            "vllm_version": self.vllm_version,
+            "engine_args": self.engine_args,
+            "load": self.load,
+            "ttft_ms": {
+                "floor": _ms(p.ttft_floor),
+                **self._first(p.ttft),
+                "p50": self._first(p.ttft_p50),
+                "p90": self._first(p.ttft_p90),
+            },
+            "tpot_ms": _span(p.tpot, _MS),
+            "itl_ms": {
+                "typical": _ms(p.tpot.point),
+                "with_prompt": _ms(p.itl_full_step),
+                "share_with_prompt": round(p.prompt_steps, 4),
+            },
+            "e2e_ms": self._first(p.e2e),
+            "output_tokens_per_second": _span(p.output_tokens_per_second),
+            "total_tokens_per_second": _span(p.output_tokens_per_second, self._total),
+            "requests_per_second": round(p.requests_per_second, 4),
+            "regime": p.regime.value,
+            "saturated": p.saturated,
+            "running": round(p.running, 1),
+            "waiting": round(p.waiting, 1),
+            "not_modelled": list(self.not_modelled),
+            "constants": {
+                **self.fit.constants.as_dict(),
+                "origin": self.fit.origin,
+                "date": self.fit.date,
+            },
+            "confidence": self.confidence.value,
+        }
+
+    def _first(self, span: Span) -> dict[str, float | None]:
+        """A time with waiting in it: none where requests wait without end."""
+        if self.performance.saturated:
+            return {"point": None, "low": None, "high": None}
+        return {**_span(span, _MS)}
+
+    @property
+    def _total(self) -> float:
+        """Input and output tokens for each of output."""
+        return (self.load["input_tokens"] + self.load["output_tokens"]) / self.load["output_tokens"]
+
+
+def estimate(
+    model: str,
+    *,
+    gpu: str | Accelerator,
+    gpu_count: int = 1,
+    input_tokens: int,
+    output_tokens: int,
+    concurrency: float | None = None,
+    request_rate: float | None = None,
+    vllm_version: str | None = None,
+    prefix_hit_rate: float = 0.0,
+    fit: LatencyFit | None = None,
+    **engine_args: Any,
+) -> EstimateReport:
+    """Latency and throughput of one deployment.
+
+    Args:
+        model: Hub id, bundled name, folder with config.json, or path to a config.json.
+        gpu: GPU profile, NVML name or accelerator.
+        gpu_count: GPUs; more than one without parallel sizes means TP over them.
+        input_tokens: mean tokens of a prompt.
+        output_tokens: mean tokens of an answer.
+        concurrency: requests in the system at all times; 1 where no load is given.
+        request_rate: requests per second, arriving at random.
+        vllm_version: default is the newest whose facts are known.
+        prefix_hit_rate: share of the prompt's tokens that prefix caching finds, 0 to 1.
+        fit: constants to use instead of the bundled ones (see ``vllm-advisor calibrate``).
+        **engine_args: vLLM's dest names.
+
+    Where more requests arrive than are served, ``saturated`` is true, there is no TTFT, and the
+    throughput is the most there is.
+
+    Raises:
+        InputError: an argument has no meaning.
+        InfeasibleError: vLLM would not start, or the request does not fit.
+        UnknownFactError: the model or GPU is not known, or something is not modelled.
+    """
+    _check(input_tokens, output_tokens, concurrency, request_rate, prefix_hit_rate)
+    sized = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
+    if not sized.fits:
+        raise InfeasibleError(
+            f"vLLM would not start: {sized.figures.refusal}",
+            where="model",
+            fix="see `vllm-advisor size` for what would help",
+        )
+    settings, accelerator = sized.settings, find_gpu(gpu) if isinstance(gpu, str) else gpu
+    if input_tokens + output_tokens > settings.max_model_len:
+        raise InfeasibleError(
+            f"{input_tokens} + {output_tokens} tokens are more than max_model_len "
+            f"{settings.max_model_len}",
+            where="--input-tokens",
+            fix="shorter requests, or a larger --max-model-len",
+        )
+    facts = served_model(find_model(model), engine_args)
+    fit = fit or load_latency()
+    station = station_of(
+        facts,
+        settings,
+        accelerator,
+        cache_layout(facts, settings),
+        fit,
+        num_gpu_blocks=sized.figures.capacity.num_gpu_blocks,
+        prompt=input_tokens,
+        output=output_tokens,
+        cached=prefix_hit_rate * input_tokens if settings.prefix_caching else 0.0,
+    )
+    notes = uncertain(facts, settings)
+    if settings.ranks > GPUS_OF_ONE_NODE:
+        notes += ("several nodes: the network between them is taken to be as fast as NVLink",)
+    if accelerator.id not in fit.gpus:
+        notes += (f"{accelerator.name}: no measurement of this GPU is in the fit",)
+    load: dict[str, float] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+    if request_rate is not None:
+        load["request_rate"] = request_rate
+    else:
+        load["concurrency"] = concurrency or 1
+    if prefix_hit_rate:
+        load["prefix_hit_rate"] = prefix_hit_rate
+    return EstimateReport(
+        model=facts.model_id,
+        gpu=accelerator.id,
+        gpus=settings.gpus,
+        vllm_version=sized.vllm_version,
+        engine_args=sized.engine_args,
+        load=load,
+        performance=performance(
+            station,
+            fit,
+            engines=settings.data_parallel_size,
+            concurrency=concurrency,
+            requests_per_second=request_rate,
+        ),
+        fit=fit,
+        not_modelled=notes,
+        confidence=Confidence.LOW if notes else Confidence.MEDIUM,
+    )
+
+
+def _check(
+    input_tokens: int,
+    output_tokens: int,
+    concurrency: float | None,
+    request_rate: float | None,
+    prefix_hit_rate: float,
+) -> None:
+    wrong = {
+        "input_tokens": input_tokens < 1,
+        "output_tokens": output_tokens < 1,
+        "concurrency": concurrency is not None and not 1 <= concurrency < float("inf"),
+        "request_rate": request_rate is not None and not 0 < request_rate < float("inf"),
+        "prefix_hit_rate": not 0 <= prefix_hit_rate < 1,
+    }
+    for name, bad in wrong.items():
+        if bad:
+            raise InputError(f"{name} has no meaning", where=name, fix=_RANGES[name])
+    if concurrency is not None and request_rate is not None:
+        raise InputError(
+            "concurrency and request_rate are two kinds of load",
+            where="request_rate",
+            fix="give one of them",
+        )
+
+
+_RANGES = {
+    "input_tokens": "at least 1",
+    "output_tokens": "at least 1",
+    "concurrency": "at least 1",
+    "request_rate": "above 0",
+    "prefix_hit_rate": "a share from 0 up to, not including, 1",
+}
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * _MS, 2)
+
+
+def _span(span: Span, factor: float = 1.0) -> dict[str, float]:
+    return {
+        "point": round(span.point * factor, 2),
+        "low": round(span.low * factor, 2),
+        "high": round(span.high * factor, 2),
+    }

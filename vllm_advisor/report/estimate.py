@@ -1,0 +1,98 @@
+"""The answer of ``vllm-advisor estimate`` in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vllm_advisor.report.console import Page
+from vllm_advisor.report.values import counted, number, setting
+
+_REGIMES = {
+    "kv-limited": "requests wait for KV cache",
+    "seq-limited": "requests wait for one of max_num_seqs places",
+    "prefill-bound": "steps are full of prompts",
+    "compute-bound": "the arithmetic of running requests takes longest",
+    "bandwidth-bound": "reading weights and KV cache takes longest",
+    "overhead-bound": "launches and exchanges between GPUs take longest",
+}
+
+
+def print_estimate(report: Mapping[str, Any]) -> None:
+    """Print an estimate for a person.
+
+    Args:
+        report: the report as plain data, as ``--format json`` prints it.
+    """
+    page = Page()
+    gpus = f"{report['gpus']} x {report['gpu']}" if report["gpus"] > 1 else report["gpu"]
+    page.text((f"{report['model']} on {gpus}", "bold"), f", confidence {report['confidence']}")
+    given = "  ".join(f"{dest}={setting(v)}" for dest, v in report["engine_args"].items())
+    page.text(f"vLLM {report['vllm_version']}" + (f"  {given}" if given else ""))
+    page.text(_load(report["load"]))
+    page.blank()
+    first, itl = report["ttft_ms"], report["itl_ms"]
+    rows = [
+        ("TTFT, alone", _time(first["floor"]), ""),
+        ("TTFT, mean", _time(first["point"]), _range(first, _time)),
+        ("TTFT, half of the requests", _time(first["p50"]["point"]), _range(first["p50"], _time)),
+        ("TTFT, nine of ten", _time(first["p90"]["point"]), _range(first["p90"], _time)),
+        ("per output token", _time(report["tpot_ms"]["point"]), _range(report["tpot_ms"], _time)),
+        ("  while a prompt is read", _time(itl["with_prompt"]), _steps(itl)),
+        ("whole request", _time(report["e2e_ms"]["point"]), _range(report["e2e_ms"], _time)),
+        _rate("output tokens/s", report["output_tokens_per_second"]),
+        _rate("input and output tokens/s", report["total_tokens_per_second"]),
+        ("requests/s", number(float(report["requests_per_second"])), ""),
+    ]
+    page.table(("", "estimate", "eight of ten measurements"), rows, right=(1,))
+    page.blank()
+    waiting = f", {number(report['waiting'])} wait" if report["waiting"] else ""
+    page.text(
+        f"{number(report['running'])} requests run at once{waiting}: ",
+        (report["regime"], "bold"),
+        f" ({_REGIMES[report['regime']]})",
+    )
+    if report["saturated"]:
+        page.text(
+            "More requests arrive than are served: they wait without end. The throughput is the "
+            "most there is."
+        )
+    for note in report["not_modelled"]:
+        page.text(note, indent=2, bullet="- ")
+    constants = report["constants"]
+    page.text(f"Fitted to {constants['origin']} ({constants['date']})", indent=2, bullet="- ")
+
+
+def _load(load: Mapping[str, Any]) -> str:
+    tokens = f"{number(load['input_tokens'])} tokens in, {number(load['output_tokens'])} out"
+    if "request_rate" in load:
+        said = f"{number(float(load['request_rate']))} requests/s, {tokens}"
+    else:
+        said = f"{counted(int(load['concurrency']), 'request')} at once, {tokens}"
+    hit = load.get("prefix_hit_rate")
+    return f"{said}, {hit:.0%} of the prompt cached" if hit else said
+
+
+def _time(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "-"
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:,.2f} s"
+    return f"{milliseconds:.1f} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
+
+
+def _range(span: Mapping[str, Any], show: Any) -> str:
+    if span["low"] is None or span["low"] == span["high"]:
+        return ""
+    return f"{show(span['low'])} to {show(span['high'])}"
+
+
+def _rate(name: str, span: Mapping[str, Any]) -> tuple[str, str, str]:
+    def show(value: float) -> str:
+        return f"{value:,.0f}"
+
+    return name, show(span["point"]), _range(span, show)
+
+
+def _steps(itl: Mapping[str, Any]) -> str:
+    return f"{itl['share_with_prompt']:.0%} of the steps"
