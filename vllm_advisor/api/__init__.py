@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vllm_advisor.api.calibrating import calibrate, calibration_report, write_calibration
+    from vllm_advisor.api.calibration_report import CalibrationReport
     from vllm_advisor.api.check_report import CheckReport
     from vllm_advisor.api.checking import check
     from vllm_advisor.api.estimate_report import estimate_report
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     )
 
 _WHERE = {
+    "CalibrationReport": "calibration_report",
     "CheckOptions": "rule_choice",
     "CheckReport": "check_report",
     "EstimateReport": "estimating",
@@ -40,6 +43,8 @@ _WHERE = {
     "RouteReport": "routing",
     "SizeReport": "sizing",
     "TrafficReport": "traffic_report",
+    "calibrate": "calibrating",
+    "calibration_report": "calibrating",
     "check": "checking",
     "check_options": "rule_choice",
     "estimate": "estimating",
@@ -60,10 +65,12 @@ _WHERE = {
     "size_report": "size_report",
     "verify_needle": "verifying",
     "verify_routes": "verifying",
+    "write_calibration": "calibrating",
     "write_plan": "planning",
     "write_plot": "verifying",
 }
 __all__ = [
+    "CalibrationReport",
     "CheckOptions",
     "CheckReport",
     "EstimateReport",
@@ -74,6 +81,8 @@ __all__ = [
     "RoutesResult",
     "SizeReport",
     "TrafficReport",
+    "calibrate",
+    "calibration_report",
     "check",
     "check_options",
     "estimate",
@@ -94,6 +103,7 @@ __all__ = [
     "size_report",
     "verify_needle",
     "verify_routes",
+    "write_calibration",
     "write_plan",
     "write_plot",
 ]

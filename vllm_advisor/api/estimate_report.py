@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from vllm_advisor.api.arguments import read_words
@@ -16,6 +17,7 @@ def estimate_report(
     vllm_version: str | None,
     engine_args: dict[str, Any],
     words: Sequence[str] = (),
+    calibration: str | Path | None = None,
     **load: Any,
 ) -> dict[str, Any]:
     """What :func:`~vllm_advisor.estimate` says, as plain data.
@@ -25,7 +27,13 @@ def estimate_report(
         vllm_version: vLLM version.
         engine_args: vLLM's dest names.
         words: more of them, as ``NAME=VALUE``; they win.
+        calibration: a file of constants, as ``vllm-advisor calibrate`` writes it.
         **load: GPU, lengths and load, as in :func:`~vllm_advisor.estimate`.
     """
     given = {**engine_args, **read_words(load_engine(vllm_version), words)}
-    return estimate(model, vllm_version=vllm_version, **load, **given).to_dict()
+    fit = None
+    if calibration is not None:
+        from vllm_advisor.knowledge.calibration_file import read_calibration  # noqa: PLC0415
+
+        fit = read_calibration(calibration)
+    return estimate(model, vllm_version=vllm_version, fit=fit, **load, **given).to_dict()

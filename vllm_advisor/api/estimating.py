@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vllm_advisor.api.models import find_model
-from vllm_advisor.api.runner import served_model
-from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE, size
-from vllm_advisor.errors import InfeasibleError, InputError
-from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.api.serving_engine import find_engine, refuse_other_gpu
+from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.latency_constants import load_latency
-from vllm_advisor.sizing.instance import cache_layout
-from vllm_advisor.sizing.performance import Performance, performance, station_of, uncertain
+from vllm_advisor.sizing.performance import Performance, performance
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit, Span
 from vllm_advisor.types.source import Confidence
 
 _MS = 1000
+ENOUGH_MEASUREMENTS = 4  # of a calibration, from which an estimate is held to be certain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,39 +122,15 @@ def estimate(
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
     _check(input_tokens, output_tokens, concurrency, request_rate, prefix_hit_rate)
-    sized = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
-    if not sized.fits:
-        raise InfeasibleError(
-            f"vLLM would not start: {sized.figures.refusal}",
-            where="model",
-            fix="see `vllm-advisor size` for what would help",
-        )
-    settings, accelerator = sized.settings, find_gpu(gpu) if isinstance(gpu, str) else gpu
-    if input_tokens + output_tokens > settings.max_model_len:
-        raise InfeasibleError(
-            f"{input_tokens} + {output_tokens} tokens are more than max_model_len "
-            f"{settings.max_model_len}",
-            where="--input-tokens",
-            fix="shorter requests, or a larger --max-model-len",
-        )
-    facts = served_model(find_model(model), engine_args)
-    fit = fit or load_latency()
-    station = station_of(
-        facts,
-        settings,
-        accelerator,
-        cache_layout(facts, settings),
-        fit,
-        num_gpu_blocks=sized.figures.capacity.num_gpu_blocks,
-        prompt=input_tokens,
-        output=output_tokens,
-        cached=prefix_hit_rate * input_tokens if settings.prefix_caching else 0.0,
+    engine = find_engine(
+        model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, engine_args=engine_args
     )
-    notes = uncertain(facts, settings)
-    if settings.ranks > GPUS_OF_ONE_NODE:
-        notes += ("several nodes: the network between them is taken to be as fast as NVLink",)
-    if accelerator.id not in fit.gpus:
-        notes += (f"{accelerator.name}: no measurement of this GPU is in the fit",)
+    fit = fit or load_latency()
+    refuse_other_gpu(fit, engine.accelerator)
+    station = engine.station(
+        fit, prompt=input_tokens, output=output_tokens, prefix_hit_rate=prefix_hit_rate
+    )
+    notes = engine.notes(fit)
     load: dict[str, float] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
     if request_rate is not None:
         load["request_rate"] = request_rate
@@ -166,23 +139,41 @@ def estimate(
     if prefix_hit_rate:
         load["prefix_hit_rate"] = prefix_hit_rate
     return EstimateReport(
-        model=facts.model_id,
-        gpu=accelerator.id,
-        gpus=settings.gpus,
-        vllm_version=sized.vllm_version,
-        engine_args=sized.engine_args,
+        model=engine.model.model_id,
+        gpu=engine.accelerator.id,
+        gpus=engine.sized.settings.gpus,
+        vllm_version=engine.sized.vllm_version,
+        engine_args=engine.sized.engine_args,
         load=load,
         performance=performance(
             station,
             fit,
-            engines=settings.data_parallel_size,
+            engines=engine.engines,
             concurrency=concurrency,
             requests_per_second=request_rate,
         ),
         fit=fit,
-        not_modelled=notes,
-        confidence=Confidence.LOW if notes else Confidence.MEDIUM,
+        not_modelled=(*notes, *_of_other_model(fit, engine.model.model_id)),
+        confidence=_confidence(notes, fit, engine.model.model_id),
     )
+
+
+def _of_other_model(fit: LatencyFit, model: str) -> tuple[str, ...]:
+    """What is to be known of a calibration, and lowers nothing: it is better than none."""
+    on = fit.calibrated_on
+    if on is None or on.model == model:
+        return ()
+    return (f"calibrated with {on.model}, not with this model",)
+
+
+def _confidence(notes: tuple[str, ...], fit: LatencyFit, model: str) -> Confidence:
+    """High where the same model was measured on the same GPU, often enough."""
+    if notes:
+        return Confidence.LOW
+    on = fit.calibrated_on
+    if on is not None and on.model == model and on.measurements >= ENOUGH_MEASUREMENTS:
+        return Confidence.HIGH
+    return Confidence.MEDIUM
 
 
 def _check(

@@ -83,6 +83,37 @@ def write_artifacts(
     return tuple(a.path for a in artifacts)
 
 
+def write_text(text: str, path: Path, *, overwrite: bool) -> None:
+    """Write one file, or nothing; never over other content unasked.
+
+    Args:
+        text: what is written, as UTF-8.
+        path: where; its folder has to exist.
+        overwrite: replace a file of other content.
+
+    Raises:
+        OutputError: it is a folder, cannot be written, or has other content.
+    """
+    if path.is_dir():
+        raise OutputError("this is a folder", where=str(path), fix="name a file")
+    try:
+        if not overwrite and _content(path) not in (None, text):
+            raise OutputError(
+                "already there, with other content",
+                where=str(path),
+                fix="--overwrite, or another --output",
+            )
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as made:
+            _write(Artifact(path="new", text=text), Path(made))
+            (Path(made) / "new").replace(path)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write: {error.strerror or error}",
+            where=str(path),
+            fix="nothing was left there; name a file in a folder that exists and can be written",
+        ) from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
     """A file that is there, with its text now and its text to be."""

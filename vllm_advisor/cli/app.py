@@ -40,6 +40,7 @@ COMMANDS = (
     "check",
     "size",
     "estimate",
+    "calibrate",
     "render",
     "route",
     "explain",

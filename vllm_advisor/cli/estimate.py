@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -53,6 +54,9 @@ def estimate(
         typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
     ] = None,
     vllm_version: Annotated[str | None, typer.Option()] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Constants of your own server (vllm-advisor calibrate).")
+    ] = None,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
 ) -> None:
@@ -63,6 +67,8 @@ def estimate(
       vllm-advisor estimate qwen3-32b --gpu h100-sxm --gpu-count 2 --input-tokens 1000 --output-tokens 300 --concurrency 32
 
       vllm-advisor estimate qwen3-32b --gpu h200-sxm --input-tokens 1000 --output-tokens 300 --request-rate 2
+
+      vllm-advisor estimate qwen3-32b --gpu h200-sxm --input-tokens 1000 --output-tokens 300 --calibration calibration.yaml
     """  # noqa: E501 - examples are whole lines
     from vllm_advisor import api
 
@@ -88,6 +94,7 @@ def estimate(
         vllm_version=vllm_version,
         engine_args={name: value for name, value in given.items() if value is not None},
         words=tuple(set_args or ()),
+        calibration=calibration,
     )
     if output_format is DataFormat.TABLE:
         from vllm_advisor.report.estimate import print_estimate

@@ -46,6 +46,20 @@ class LatencyConstants:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+_SHARE = (0.01, 1.0)  # of a data sheet's peak
+_SECONDS = (1e-8, 1.0)
+# Constants that differ between servers of one GPU type, each with what it can be at all.
+CALIBRATED_BOUNDS = {
+    "weight_read": _SHARE,
+    "expert_read": _SHARE,
+    "cache_read": _SHARE,
+    "matrix": _SHARE,
+    "layer": _SECONDS,
+    "step": _SECONDS,
+    "request": _SECONDS,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
     """What 80 % of measurements were, as multiples of the prediction."""
@@ -66,12 +80,22 @@ class Regime(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedOn:
+    """The server that constants were calibrated on, and with how many measurements."""
+
+    gpu: str
+    model: str
+    measurements: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyFit:
     """Constants with their origin and the errors they were seen to have.
 
     ``ranges`` by quantity (``tpot``, ``throughput``, ``ttft``, ``ttft_unloaded``), those of a
     limited regime with ``_limited`` behind it. ``sample`` is the number of measurements, ``gpus``
-    are those they were made on.
+    are those they were made on. ``calibrated_on`` is none for the bundled fit.
     """
 
     constants: LatencyConstants
@@ -81,6 +105,7 @@ class LatencyFit:
     sample: int
     gpus: frozenset[str]
     source: Source
+    calibrated_on: CalibratedOn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
