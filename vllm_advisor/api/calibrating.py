@@ -157,15 +157,14 @@ def _observed(
             fix="describe the server that was measured: --max-model-len",
         ) from None
 
-    def share(value: float | None) -> float | None:
-        return None if value is None else value / engine.engines
-
-    concurrency = share(one.concurrency)
+    engines, at_once, arriving = engine.engines, one.concurrency, one.requests_per_second
+    if at_once is not None:
+        engines = max(1, min(engines, int(at_once)))  # the others of them stand idle
     return Observation(
         station=station,
-        engines=engine.engines,
-        concurrency=None if concurrency is None else max(1.0, concurrency),
-        requests_per_second=share(one.requests_per_second),
+        engines=engines,
+        concurrency=None if at_once is None else max(1.0, at_once / engines),
+        requests_per_second=None if arriving is None else arriving / engines,
         tpot=one.tpot,
         ttft=one.ttft,
         tokens_per_second=one.tokens_per_second,

@@ -80,7 +80,9 @@ def _run(run: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 def _constant(name: str, found: Mapping[str, float]) -> tuple[str, str, str, str]:
     def show(value: float) -> str:
-        return f"{value * 1e6:,.4g} us" if name in _TIMES else f"{value:.4g}"
+        if name not in _TIMES:
+            return f"{value:.4g}"
+        return f"{value * 1e3:.4g} ms" if value >= 1e-3 else f"{value * 1e6:.4g} us"
 
     change = found["after"] / found["before"] - 1
     return name, show(found["before"]), show(found["after"]), f"{change:+.1%}"

@@ -5,8 +5,8 @@ time or throughput by half a percent or more. ``matrix`` and ``request`` need mo
 time to the first token of at most four requests at once, since under load both are hidden behind
 the waits of a queue.
 
-The prior is the fit that the calibration starts from. One measurement closes about a third of what
-it finds, four about two thirds, twenty nearly all (:data:`TOLERANCE`).
+The prior is the fit that the calibration starts from (:data:`TOLERANCE`): one measurement closes
+less than half of the gap that it finds, some twenty nearly all of it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from dataclasses import dataclass, replace
 from vllm_advisor.sizing.refit import UNLOADED, Observation, refit
 from vllm_advisor.types.latency import CALIBRATED_BOUNDS, LatencyConstants, Range
 
-# Width of the prior in the logarithm of each constant. Servers of one GPU type differ in them by
-# 10 to 20 %; a residual of the fit counts as one where it is a third.
+# Width of the prior in the logarithm of each constant: the wider, the smaller a part of the times
+# it usually is, so that all of them move alike. A request's way through clients, proxies and the
+# API server differs most between places.
 TOLERANCE = {
     "weight_read": 0.3,
     "expert_read": 0.3,
-    "cache_read": 0.3,
-    "matrix": 0.3,
-    "layer": 0.4,
-    "step": 0.4,
-    "request": 0.5,
+    "cache_read": 0.4,
+    "matrix": 0.6,
+    "layer": 0.5,
+    "step": 0.5,
+    "request": 1.4,
 }
 ENOUGH_TO_NARROW = 8  # measurements of a quantity, from which its range may become narrower
 _NEEDS_FIRST_TOKEN = ("matrix", "request")

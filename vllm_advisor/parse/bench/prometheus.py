@@ -14,7 +14,7 @@ from vllm_advisor.errors import InputError, NotModelledError
 from vllm_advisor.parse.bench.fields import LARGEST
 from vllm_advisor.types.measurement import Measured, Measurement
 
-_SAMPLE = re.compile(r"^(vllm:[a-z_]+)(?:\{(.*)\})?[ \t]+(\S+)(?:[ \t]+\S+)?[ \t]*$")
+_SAMPLE = re.compile(r"^(vllm:[a-z0-9_]+)(?:\{(.*)\})?[ \t]+(\S+)(?:[ \t]+\S+)?[ \t]*$")
 _MODEL = re.compile(r'(?:^|,)model_name="((?:[^"\\]|\\.)*)"')
 # Name by version: since 0.11, until then.
 _TPOT = ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
@@ -28,7 +28,7 @@ _FIX = "save /metrics again while the load runs: curl http://SERVER/metrics > me
 
 def is_metrics(text: str) -> bool:
     """Whether a text is such a snapshot."""
-    return re.search(r"^vllm:[a-z_]+(?:\{| )", text, re.MULTILINE) is not None
+    return re.search(r"^vllm:[a-z0-9_]+(?:\{| )", text, re.MULTILINE) is not None
 
 
 def read_metrics(text: str, file: str, name: str) -> Measured:
@@ -57,6 +57,12 @@ def read_metrics(text: str, file: str, name: str) -> Measured:
             where=f"{file}: {_PRESENT[0]}",
             fix=_FIX,
         )
+    if present > LARGEST["concurrency"]:
+        raise InputError(
+            f"{present:g} requests at once are more than a server can do",
+            where=f"{file}: {_PRESENT[0]}",
+            fix=_FIX,
+        )
     prompt, output = _mean(values, _PROMPT, file), _mean(values, _OUTPUT, file)
     if prompt is None or output is None:
         raise InputError(
@@ -68,9 +74,9 @@ def read_metrics(text: str, file: str, name: str) -> Measured:
     hits, asked = (values.get(each, 0.0) for each in _CACHE)
     measurement = Measurement(
         source=name,
-        prompt_tokens=_within(prompt, "tokens", f"{file}: {_PROMPT}"),
-        output_tokens=_within(output, "tokens", f"{file}: {_OUTPUT}"),
-        concurrency=_within(present, "concurrency", f"{file}: {_PRESENT[0]}"),
+        prompt_tokens=prompt,
+        output_tokens=output,
+        concurrency=present,
         tpot=tpot,
         ttft=_mean(values, _TTFT, file),
         prefix_hit_rate=min(hits / asked, _MOST_CACHED) if asked else None,
@@ -120,9 +126,3 @@ def _mean(values: dict[str, float], name: str, file: str) -> float | None:
             f"{name}_sum is 0, over {count:g} observations", where=f"{file}: {name}_sum", fix=_FIX
         )
     return total / count
-
-
-def _within(value: float, kind: str, where: str) -> float:
-    if value > LARGEST[kind]:
-        raise InputError(f"{value:g} is more than a server can do", where=where, fix=_FIX)
-    return value

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vllm_advisor.errors import InputError
-from vllm_advisor.parse.bench.fields import Fields
+from vllm_advisor.parse.bench.fields import LARGEST, Fields
 from vllm_advisor.parse.bench.genai_perf import is_genai_perf, read_genai_perf
 from vllm_advisor.parse.bench.guidellm import is_guidellm, read_guidellm
 from vllm_advisor.parse.bench.prometheus import is_metrics, read_metrics
@@ -48,7 +48,7 @@ def read_results(content: bytes, file: str, name: str) -> Measured:
     except UnicodeDecodeError:
         raise UnknownResultError("this is no text", where=file, fix=_KNOWN) from None
     if is_metrics(text):
-        return _with_figures(read_metrics(text, file, name), file)
+        return _sound(read_metrics(text, file, name), file)
     if not text.lstrip().startswith(("{", "[")):
         what = "the file is empty" if not text.strip() else "this is no benchmark's result"
         raise UnknownResultError(what, where=file, fix=_KNOWN)
@@ -68,7 +68,7 @@ def _read(data: Any, file: str, name: str) -> Measured:
         fields = Fields(file, data)
         for knows, read in _READERS:
             if knows(fields):
-                return _with_figures(read(fields, name), file)
+                return _sound(read(fields, name), file)
         keys = ", ".join(str(key)[:30] for key in list(data)[:5])
         what = f"no benchmark that is known writes these keys: {keys or 'none'}"
     else:
@@ -76,8 +76,15 @@ def _read(data: Any, file: str, name: str) -> Measured:
     raise UnknownResultError(what, where=file, fix=_KNOWN)
 
 
-def _with_figures(measured: Measured, file: str) -> Measured:
+def _sound(measured: Measured, file: str) -> Measured:
     for one in measured.measurements:
+        for what, tokens in (("prompt", one.prompt_tokens), ("answer", one.output_tokens)):
+            if not 1 <= tokens <= LARGEST["tokens"]:
+                raise InputError(
+                    f"{one.source} has {tokens:g} tokens per {what}, which is no request",
+                    where=file,
+                    fix="measure again, or leave this file out",
+                )
         if one.tpot is None and one.ttft is None and one.tokens_per_second is None:
             raise InputError(
                 f"{one.source} has no time per output token, no TTFT and no throughput",
