@@ -20,6 +20,7 @@ from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.sizing.calibration import (
     Refitted,
     calibrated,
+    is_unloaded,
     misses_by_quantity,
     narrowed,
 )
@@ -179,7 +180,8 @@ def _refuse_absurd(one: Measurement, observed: Observation, constants: LatencyCo
     """
     names = {"tpot": "time per output token", "throughput": "throughput", "ttft": "TTFT"}
     for name, miss in observed.misses(constants).items():
-        if abs(miss) > math.log(_ABSURD):
+        waits = name == "ttft" and not is_unloaded(observed)  # for as long as the run lasted
+        if abs(miss) > math.log(_ABSURD) and not waits:
             raise InputError(
                 f"the {names[name]} is more than {_ABSURD:,} times off what is expected",
                 where=one.source,

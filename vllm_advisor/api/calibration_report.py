@@ -13,6 +13,7 @@ from vllm_advisor.types.measurement import Measurement
 from vllm_advisor.version import __version__
 
 _MS = 1000
+_MOST_SOURCES = 10_000  # that the file takes
 _LARGEST_ERROR = 1e6  # as a share; what is waited for without end has any
 _HEAD = """\
 # Constants of the speed of one server, as vllm-advisor calibrate found them.
@@ -107,7 +108,7 @@ class CalibrationReport:
             "date": self.date,
             **self._server(),
             "measurements": self.measurements,
-            "sources": list(self.sources),
+            "sources": list(self.sources[:_MOST_SOURCES]),
             "started_from": self.start.origin[:400],
             "constants": {
                 name: {"before": base[name], "after": found[name]}

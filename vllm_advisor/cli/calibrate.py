@@ -22,7 +22,7 @@ def calibrate(
     results: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILES...",
+            metavar="FILES",
             help="Results of vllm bench serve, guidellm, genai-perf or aiperf (JSON), snapshots of "
             "/metrics, or folders of them.",
         ),

@@ -33,7 +33,7 @@ TOLERANCE = {
 }
 ENOUGH_TO_NARROW = 8  # measurements of a quantity, from which its range may become narrower
 _NEEDS_FIRST_TOKEN = ("matrix", "request")
-_LEAST = 0.001  # end of a range
+_ENDS = (0.001, 1000.0)  # of a range, at the most
 _CHANGE = 0.1
 _FELT = 0.005
 _DIGITS = 4
@@ -157,8 +157,8 @@ def narrowed(
                 share * high * wider + (1 - share) * math.log(before.high),
             )
         found[name] = Range(  # rounded outwards: never narrower than what was seen
-            low=max(_LEAST, math.floor(math.exp(min(ends[0], low)) * 1000) / 1000),
-            high=math.ceil(math.exp(max(ends[1], high)) * 1000) / 1000,
+            low=max(_ENDS[0], math.floor(math.exp(min(ends[0], low)) * 1000) / 1000),
+            high=min(_ENDS[1], math.ceil(math.exp(max(ends[1], high)) * 1000) / 1000),
         )
     return found
 

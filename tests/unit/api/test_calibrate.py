@@ -217,6 +217,17 @@ def test_what_is_a_thousand_times_off_is_no_server(tmp_path: Path) -> None:
     assert raised.value.where == "r.json"
 
 
+def test_a_wait_without_end_is_no_wrong_unit(tmp_path: Path) -> None:
+    """More arrives than is served: the first token comes when the run is over."""
+    data = json.loads(next(RUNS.glob("*8.0qps*")).read_text())
+    late = {**data, "request_rate": 500.0, "mean_ttft_ms": 2_000_000.0}
+    (tmp_path / "r.json").write_text(json.dumps(late))
+    report = calibration(tmp_path / "r.json")
+    assert set(report.errors) == {"tpot_limited", "throughput_limited", "ttft_limited"}
+    write_calibration(report, tmp_path / "c.yaml")
+    assert read_calibration(tmp_path / "c.yaml").ranges == report.fit.ranges
+
+
 def test_a_server_faster_than_its_data_sheet_is_said(tmp_path: Path) -> None:
     data = json.loads(ALONE.read_text())
     for index in range(30):

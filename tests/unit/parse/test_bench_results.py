@@ -176,8 +176,9 @@ def test_guidellm(name: str, loads: list[tuple[Any, Any]]) -> None:
     found = read(data).measurements
     assert [(m.concurrency, m.requests_per_second) for m in found] == loads
     metrics = data["benchmarks"][1]["metrics"]
-    of = {key: value["successful"]["mean"] for key, value in metrics.items() if "_per" in key}
-    assert found[1].tokens_per_second == of["output_tokens_per_second"]
+    of = {k: v["successful"]["mean"] for k, v in metrics.items() if k != "request_totals"}
+    served = of["requests_per_second"] * of["output_token_count"]
+    assert found[1].tokens_per_second == pytest.approx(served)
     # its own time per output token has the wait for the first one in it
     assert found[1].tpot == metrics["inter_token_latency_ms"]["successful"]["mean"] / 1000
     assert found[1].tpot < of["time_per_output_token_ms"] / 1000
@@ -189,6 +190,23 @@ def _with_strategy(**strategy: Any) -> dict[str, Any]:
     data["benchmarks"] = data["benchmarks"][:1]
     data["benchmarks"][0]["config"]["strategy"] = strategy
     return data
+
+
+def test_guidellm_without_streaming_has_no_first_token() -> None:
+    data = _with_strategy(type_="concurrent", streams=2)
+    for name in ("time_to_first_token_ms", "inter_token_latency_ms"):
+        data["benchmarks"][0]["metrics"][name]["successful"] = {"mean": 0.0, "count": 0}
+    found = one(data)
+    assert (found.ttft, found.tpot) == (None, None)
+    assert found.tokens_per_second
+
+
+def test_guidellm_counts_requests_in_two_places() -> None:
+    data = _with_strategy(type_="concurrent", streams=150)
+    assert "are no steady load" in read(data).notes[0]
+    benchmark = data["benchmarks"][0]
+    benchmark["request_totals"] = benchmark["metrics"].pop("request_totals")
+    assert "200 requests, 150 at once, are no steady load" in read(data).notes[0]
 
 
 def test_guidellm_at_full_throughput_is_a_closed_loop() -> None:

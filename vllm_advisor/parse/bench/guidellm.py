@@ -2,6 +2,9 @@
 
 The strategy stands under ``args``, ``scheduler`` or ``config``, by version. guidellm's time per
 output token has the wait for the first one in it; its inter-token latency is what vLLM calls TPOT.
+Its output tokens per second are a request's in one version and the server's in another, so the
+throughput is taken from the requests per second. A metric that nobody measured, such as TTFT
+without streaming, is written as zero over no requests.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ def read_guidellm(fields: Fields, name: str) -> Measured:
                 requests_per_second=load.requests_per_second,
                 tpot=_seconds(metrics, "inter_token_latency_ms") if output >= 2 else None,
                 ttft=_seconds(metrics, "time_to_first_token_ms"),
-                tokens_per_second=_mean(metrics, "output_tokens_per_second", "rate"),
+                tokens_per_second=_per_second(metrics, output),
             )
         )
     return Measured(measurements=tuple(found), notes=tuple(notes))
@@ -76,15 +79,9 @@ def _load(benchmark: Fields) -> Load:
         ),
         benchmark.inside("config").inside("strategy"),
     )
-    kind, metrics = strategy.text("type_"), benchmark.inside("metrics")
-    requests = metrics.inside("request_totals").number("successful", "total")
-    if kind in _OPEN:
-        return load_of(
-            limit=strategy.number("max_concurrency", "concurrency"),
-            rate=strategy.needed("rate", "rate"),
-            served=_mean(metrics, "requests_per_second", "rate"),
-            requests=requests,
-        )
+    kind = strategy.text("type_")
+    if kind in _OPEN:  # its max_concurrency is how many its workers could send, no limit
+        return Load(requests_per_second=strategy.needed("rate", "rate"))
     if kind not in _CLOSED:
         raise strategy.wrong(
             "type_",
@@ -94,7 +91,21 @@ def _load(benchmark: Fields) -> Load:
     limit = 1.0 if kind == "synchronous" else strategy.number("streams", "concurrency")
     if limit is None:
         limit = strategy.number("max_concurrency", "concurrency")
+    totals = next(
+        (
+            found
+            for holder in (benchmark.inside("metrics"), benchmark)
+            if (found := holder.inside("request_totals")).data
+        ),
+        benchmark.inside("request_totals"),
+    )
+    requests = totals.number("successful", "total")
     return load_of(limit=limit, rate=None, served=None, requests=requests)
+
+
+def _per_second(metrics: Fields, output: float) -> float | None:
+    served = _mean(metrics, "requests_per_second", "rate")
+    return None if served is None else served * output
 
 
 def _of_successful(metrics: Fields, key: str) -> Fields:
@@ -104,7 +115,8 @@ def _of_successful(metrics: Fields, key: str) -> Fields:
 
 
 def _mean(metrics: Fields, key: str, kind: str) -> float | None:
-    return _of_successful(metrics, key).number("mean", kind)
+    found = _of_successful(metrics, key)
+    return None if found.data.get("count") == 0 else found.number("mean", kind)
 
 
 def _needed(metrics: Fields, key: str, kind: str) -> float:
