@@ -4,10 +4,14 @@ Every closed-loop row of tests/data/performance.jsonl is predicted with the cons
 that had not seen its group: a model in one format on one GPU type with the same parallel sizes,
 from one source. Errors are shares of the measured figure; a bias above zero is predicted too long,
 or too fast. Covered: the bundled range around the prediction holds the measurement.
+
+``--second-opinion N`` asks aiconfigurator about N of the rows instead, a few of each group, and
+prints both on those that it answers.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import statistics
 import time
@@ -15,6 +19,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from latency_errors import Pair, coverage, held_out, misses, summary
+from second_opinion import answers, misses_of, stratified
+
+from vllm_advisor.api.second_opinion import AICONFIGURATOR
 
 NAMES = {
     "tpot": "TPOT",
@@ -74,9 +81,10 @@ def figures(pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
 
 def line(name: str, found: Mapping[str, float]) -> str:
     """One row of a table."""
+    covered = f"{found['covered']:8.1%}" if "covered" in found else f"{'-':>8}"
     return (
         f"  {name[:32]:32} {found['rows']:5} {found['median']:7.1%} {found['p90']:8.1%} "
-        f"{found['bias']:+7.1%} {found['within_25']:7.1%} {found['covered']:8.1%}"
+        f"{found['bias']:+7.1%} {found['within_25']:7.1%} {covered}"
     )
 
 
@@ -115,10 +123,36 @@ def verdicts(found: Figures) -> Iterable[str]:
         yield f"{what}: {value:.1%} (target {target.text}): {said}"
 
 
+def compare(tool: str, pairs: Sequence[Pair]) -> None:
+    """Both on the rows that the other tool answers."""
+    found, reasons = answers(tool, pairs)
+    if found:
+        ours = figures([pair for pair, _ in found])
+        theirs = {kind: summary(values) for kind, values in misses_of(found).items()}
+        print_table(f"Ours, on the {len(found)} of {len(pairs)} rows that {tool} answers", ours)
+        print_table(f"{tool} {found[0][1].version}, on the same rows", theirs)
+    print(f"\nNo answer for {len(pairs) - len(found)} rows:")
+    for reason, count in reasons.most_common():
+        print(f"{count:5}  {reason}")
+
+
 def main() -> None:
     """Print the tables and the targets."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--second-opinion",
+        type=int,
+        metavar="N",
+        nargs="?",
+        const=100,
+        help="rows, 100 if not said",
+    )
+    rows = parser.parse_args().second_opinion
     start = time.perf_counter()
     pairs = held_out()
+    if rows is not None:
+        compare(AICONFIGURATOR, stratified(pairs, rows))
+        return
     found = figures(pairs)
     print_table("All rows, held out by group", found)
     print_parts("GPU type", by(pairs, lambda pair: pair[0].entry["gpu"]))

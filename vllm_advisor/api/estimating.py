@@ -7,6 +7,7 @@ from typing import Any
 
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
+from vllm_advisor.api.second_opinion import ask, installed_version, question_of
 from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE, size
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.knowledge.gpus import find_gpu
@@ -15,6 +16,7 @@ from vllm_advisor.sizing.instance import cache_layout
 from vllm_advisor.sizing.performance import Performance, performance, station_of, uncertain
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit, Span
+from vllm_advisor.types.second_opinion import SecondOpinion
 from vllm_advisor.types.source import Confidence
 
 _MS = 1000
@@ -34,10 +36,12 @@ class EstimateReport:
     fit: LatencyFit
     not_modelled: tuple[str, ...]
     confidence: Confidence
+    second_opinion: SecondOpinion | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are only ever added (see ``schema_version``)."""
         p = self.performance
+        other = self.second_opinion
         return {
             "schema_version": "1",
             "model": self.model,
@@ -73,6 +77,7 @@ class EstimateReport:
                 "date": self.fit.date,
             },
             "confidence": self.confidence.value,
+            **({"second_opinion": other.to_dict()} if other else {}),
         }
 
     def _first(self, span: Span) -> dict[str, float | None]:
@@ -99,6 +104,7 @@ def estimate(
     vllm_version: str | None = None,
     prefix_hit_rate: float = 0.0,
     fit: LatencyFit | None = None,
+    second_opinion: str | None = None,
     **engine_args: Any,
 ) -> EstimateReport:
     """Latency and throughput of one deployment.
@@ -114,17 +120,21 @@ def estimate(
         vllm_version: default is the newest whose facts are known.
         prefix_hit_rate: share of the prompt's tokens that prefix caching finds, 0 to 1.
         fit: constants to use instead of the bundled ones (see ``vllm-advisor calibrate``).
+        second_opinion: another tool to ask the same: ``aiconfigurator``. Its answer stands beside
+            ours and changes nothing of it.
         **engine_args: vLLM's dest names.
 
     Where more requests arrive than are served, ``saturated`` is true, there is no TTFT, and the
     throughput is the most there is.
 
     Raises:
-        InputError: an argument has no meaning.
+        InputError: an argument has no meaning, or the tool of the second opinion is not installed.
         InfeasibleError: vLLM would not start, or the request does not fit.
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
     _check(input_tokens, output_tokens, concurrency, request_rate, prefix_hit_rate)
+    if second_opinion is not None:
+        installed_version(second_opinion)
     sized = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
     if not sized.fits:
         raise InfeasibleError(
@@ -141,17 +151,18 @@ def estimate(
             fix="shorter requests, or a larger --max-model-len",
         )
     facts = served_model(find_model(model), engine_args)
-    fit = fit or load_latency()
+    fit, layout = fit or load_latency(), cache_layout(facts, settings)
+    cached = prefix_hit_rate * input_tokens if settings.prefix_caching else 0.0
     station = station_of(
         facts,
         settings,
         accelerator,
-        cache_layout(facts, settings),
+        layout,
         fit,
         num_gpu_blocks=sized.figures.capacity.num_gpu_blocks,
         prompt=input_tokens,
         output=output_tokens,
-        cached=prefix_hit_rate * input_tokens if settings.prefix_caching else 0.0,
+        cached=cached,
     )
     notes = uncertain(facts, settings)
     if settings.ranks > GPUS_OF_ONE_NODE:
@@ -165,6 +176,10 @@ def estimate(
         load["concurrency"] = concurrency or 1
     if prefix_hit_rate:
         load["prefix_hit_rate"] = prefix_hit_rate
+    other = None
+    if second_opinion is not None:
+        asked = question_of(model, facts, settings, layout, accelerator, load=load, cached=cached)
+        other = ask(second_opinion, asked)
     return EstimateReport(
         model=facts.model_id,
         gpu=accelerator.id,
@@ -182,6 +197,7 @@ def estimate(
         fit=fit,
         not_modelled=notes,
         confidence=Confidence.LOW if notes else Confidence.MEDIUM,
+        second_opinion=other,
     )
 
 

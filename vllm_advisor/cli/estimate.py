@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from vllm_advisor.cli.output import DataFormat, print_data
+
+
+class SecondOpinion(StrEnum):
+    """Tools that can be asked the same."""
+
+    AICONFIGURATOR = "aiconfigurator"
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +60,10 @@ def estimate(
         typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
     ] = None,
     vllm_version: Annotated[str | None, typer.Option()] = None,
+    second_opinion: Annotated[
+        SecondOpinion | None,
+        typer.Option(help="Ask this tool as well: pip install 'vllm-advisor[aiconfigurator]'."),
+    ] = None,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
 ) -> None:
@@ -88,6 +99,7 @@ def estimate(
         vllm_version=vllm_version,
         engine_args={name: value for name, value in given.items() if value is not None},
         words=tuple(set_args or ()),
+        second_opinion=second_opinion.value if second_opinion else None,
     )
     if output_format is DataFormat.TABLE:
         from vllm_advisor.report.estimate import print_estimate
