@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import pytest
 from accuracy_latency import TARGETS, Target, figures
 from latency_errors import held_out
+from second_opinion import misses_of, stratified
+
+from vllm_advisor.types.second_opinion import SecondOpinion
 
 MARGIN = 0.015  # a point and a half
 # What benchmarks/accuracy_latency.py prints. Median errors may grow by the margin, shares may
@@ -68,3 +72,33 @@ def test_targets_that_are_met() -> None:
     """All but the unloaded time to the first token, which is 25.3 % of at most 25 %."""
     missed = {(t.kind, t.figure) for t in TARGETS if not t.met(found()[t.kind][t.figure])}
     assert missed <= {("ttft_unloaded", "median")}
+
+
+def test_rows_for_another_tool_are_of_all_groups() -> None:
+    """One of each group before a second of any, and the same ones each time."""
+    pairs = held_out()
+    groups = {row.group for row, _ in pairs}
+    once = stratified(pairs, len(groups))
+    assert {row.group for row, _ in once} == groups
+    assert stratified(pairs, 10) == once[:10]
+    assert len(stratified(pairs, 10_000)) == len(pairs)
+
+
+def test_another_tool_is_judged_as_we_are() -> None:
+    """A quarter too long, and a fifth too slow, for one row."""
+    pair = next(p for p in held_out() if p[0].entry["concurrency"] == 1)
+    row = pair[0].entry
+    said = SecondOpinion(
+        tool="a tool",
+        version="1",
+        ttft_ms=1.25 * row["ttft_ms"],
+        tpot_ms=1.25 * row["tpot_ms"],
+        output_tokens_per_second=0.8 * row["output_tokens_per_second"] / row["replicas"],
+        answered=True,
+    )
+    found = misses_of([(pair, said)])
+    assert found == {
+        "tpot": [pytest.approx(math.log(1.25))],
+        "throughput": [pytest.approx(math.log(0.8))],
+        "ttft_unloaded": [pytest.approx(math.log(1.25))],
+    }
