@@ -32,6 +32,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/accuracy_kv.py
 	$(BIN)/python benchmarks/accuracy_memory.py
+	$(BIN)/python benchmarks/accuracy_latency.py
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/accuracy_check.py
 	$(BIN)/python benchmarks/check_speed.py

@@ -28,6 +28,7 @@ from vllm_advisor.sizing.refit import Observation
 from vllm_advisor.sizing.steady_state import Station, sequences_held
 from vllm_advisor.sizing.step_work import step_work
 from vllm_advisor.types.model import ModelFacts
+from vllm_advisor.types.second_opinion import Question
 from vllm_advisor.types.source import Source, SourceKind
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
@@ -86,14 +87,39 @@ def _observed(entry: dict[str, Any], size: int) -> Observation:
     )
 
 
-def _station(entry: dict[str, Any]) -> Station:
+def question_of(row: Row) -> Question:
+    """The row for another tool: one of its replicas."""
+    entry = row.entry
+    profile = find_model_profile(entry["model"])
+    if profile is None:
+        raise ValueError(f"no profile {entry['model']}")
+    work, seqs, tokens, layout, _ = _engine(_key(entry))
+    return Question(
+        config={**profile.config, **(entry.get("config") or {})},
+        experts=work.experts > 0,
+        gpu=entry["gpu"],
+        tensor_parallel_size=entry["tensor_parallel_size"],
+        data_parallel_size=entry["data_parallel_size"],
+        expert_parallel=entry["engine_args"].get("enable_expert_parallel", False),
+        kv_cache_dtype=layout.settings.cache_dtype,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=tokens,
+        prompt=round(entry["prompt_tokens"]),
+        output=round(entry["output_tokens"]),
+        concurrency=entry["concurrency"] / entry["replicas"],
+    )
+
+
+def _key(entry: dict[str, Any]) -> str:
+    """What tells the row's engine from others."""
     args = {"tensor_parallel_size": entry["tensor_parallel_size"], **entry["engine_args"]}
     if entry["data_parallel_size"] > 1:
         args["data_parallel_size"] = entry["data_parallel_size"]
-    engine = json.dumps(
-        [entry[k] for k in ("model", "gpu", "version")] + [entry.get("config"), args]
-    )
-    work, seqs, tokens, layout, blocks = _engine(engine)
+    return json.dumps([entry[k] for k in ("model", "gpu", "version")] + [entry.get("config"), args])
+
+
+def _station(entry: dict[str, Any]) -> Station:
+    work, seqs, tokens, layout, blocks = _engine(_key(entry))
     return Station(
         work=work,
         constants=load_latency().constants,

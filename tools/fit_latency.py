@@ -1,9 +1,10 @@
 """Fit profiles/latency/constants.yaml to the measurements in tests/data/performance.jsonl.
 
-``python tools/fit_latency.py`` writes the constants, and beside the data those of five folds, each
-fitted without a fifth of the groups: what is said of errors and ranges comes from groups that the
-constants had not seen. ``--report`` prints the errors by group, ``--models`` leaves out one model
-at a time.
+``PYTHONPATH=benchmarks python tools/fit_latency.py`` writes the constants, and beside the data
+those of five folds, each fitted without a fifth of the groups: what is said of errors and ranges
+comes from groups that the constants had not seen. ``--report`` prints the errors by group,
+``--models`` leaves out one model at a time, ``--check`` fits all rows again and says whether the
+bundled constants are what comes out. Each takes minutes.
 
 PRIOR is where the constants start and what few rows are held to; its second figure is how far a
 constant may go from there, in its logarithm, before that costs as much as one residual.
@@ -16,14 +17,17 @@ import hashlib
 import json
 import math
 import statistics
-from collections import Counter, defaultdict
+import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import yaml
-from performance_rows import FOLDS, Row, read_rows
+from latency_errors import closed_rows, kind_of, misses, summary
+from performance_rows import FOLDS, Row
 
 from vllm_advisor import resources
-from vllm_advisor.sizing.refit import UNLOADED, refit
+from vllm_advisor.knowledge.latency_constants import load_latency
+from vllm_advisor.sizing.refit import refit
 from vllm_advisor.types.latency import LatencyConstants
 
 PRIOR = {
@@ -92,42 +96,12 @@ def fit_wave(constants: LatencyConstants, rows: Iterable[Row]) -> LatencyConstan
     return LatencyConstants(**{**constants.as_dict(), "start_wave": (low + high) / 2})
 
 
-def kind_of(row: Row, name: str, constants: LatencyConstants) -> str:
-    """Quantity and regime of one measured figure: ``ttft_unloaded``, ``tpot_limited``."""
-    served = row.observed.served(constants)
-    if served.waiting > 0.2 * served.running:
-        return f"{name}_limited"
-    unloaded = row.entry.get("concurrency", math.inf) <= UNLOADED
-    return f"{name}_unloaded" if name == "ttft" and unloaded else name
-
-
 def folds(rows: Sequence[Row]) -> dict[str, int]:
     """The fold of each group."""
     groups = sorted(
         {row.group for row in rows}, key=lambda group: hashlib.sha256(group.encode()).hexdigest()
     )
     return {group: index % FOLD_COUNT for index, group in enumerate(groups)}
-
-
-def misses(pairs: Iterable[tuple[Row, LatencyConstants]]) -> dict[str, list[float]]:
-    """log(predicted / measured) by quantity and regime."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for row, constants in pairs:
-        for name, miss in row.observed.misses(constants).items():
-            found[kind_of(row, name, constants)].append(miss)
-    return dict(sorted(found.items()))
-
-
-def summary(values: Sequence[float]) -> dict[str, float]:
-    """Median and 90th percentile of the error, bias, and the share within a quarter."""
-    errors = sorted(abs(math.exp(value) - 1) for value in values)
-    return {
-        "rows": len(values),
-        "median": round(statistics.median(errors), 3),
-        "p90": round(errors[min(len(errors) - 1, int(0.9 * len(errors)))], 3),
-        "bias": round(math.exp(statistics.median(values)) - 1, 3),
-        "within_25": round(sum(e <= 0.25 for e in errors) / len(errors), 3),
-    }
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -137,13 +111,26 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {"low": round(ratios[round(0.1 * last)], 3), "high": round(ratios[round(0.9 * last)], 3)}
 
 
+def _check(rows: Sequence[Row]) -> int:
+    """Print which bundled constants are not what the fit gives, to three digits; 1 for any."""
+    bundled, fitted = load_latency().constants.as_dict(), fit(rows).as_dict()
+    stale = [n for n, value in fitted.items() if not math.isclose(value, bundled[n], rel_tol=1e-3)]
+    for name in stale:
+        print(f"{name}: {bundled[name]:.4g} is bundled, the fit gives {fitted[name]:.4g}")
+    print(f"{len(fitted) - len(stale)} of {len(fitted)} constants are current")
+    return 1 if stale else 0
+
+
 def main() -> None:
     """Write the files, or report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--report", action="store_true", help="errors of each group, held out")
     parser.add_argument("--models", action="store_true", help="leave out one model at a time")
+    parser.add_argument("--check", action="store_true", help="whether the files are current")
     chosen = parser.parse_args()
-    rows = [row for row in read_rows() if row.entry["load"] == "closed"]
+    rows = closed_rows()
+    if chosen.check:
+        sys.exit(_check(rows))
     if chosen.models:
         for model in sorted({row.entry["model"] for row in rows}):
             out = [row for row in rows if row.entry["model"] == model]

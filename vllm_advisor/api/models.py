@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.knowledge.eagle import EAGLE, EAGLE3, DraftFacts, eagle_facts
@@ -52,6 +52,20 @@ def find_model(name: str) -> ModelFacts:
         weights_source=Source(SourceKind.PROFILE, f"models/{profile.slug}#weights"),
         serving=profile.serving,
     )
+
+
+def config_of(name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """config.json and hf_quant_config.json of a model, found as :func:`find_model` finds it.
+
+    Raises:
+        InputError, UnknownFactError: as :func:`find_model`.
+    """
+    path = _local(name)
+    profile = find_model_profile(name) if path is None else None
+    if profile is not None:
+        return profile.config, None
+    raw = _hub_model(name) if path is None else _local_model(path)
+    return raw.config, raw.hf_quant_config
 
 
 def find_draft(name: str, method: str, target: ModelFacts) -> DraftFacts:

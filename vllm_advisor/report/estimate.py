@@ -59,8 +59,29 @@ def print_estimate(report: Mapping[str, Any]) -> None:
         )
     for note in report["not_modelled"]:
         page.text(note, indent=2, bullet="- ")
+    if "second_opinion" in report:
+        _second_opinion(page, report)
     constants = report["constants"]
     page.text(f"Fitted to {constants['origin']} ({constants['date']})", indent=2, bullet="- ")
+
+
+def _second_opinion(page: Page, report: Mapping[str, Any]) -> None:
+    """What another tool says beside our points."""
+    other = report["second_opinion"]
+    name = f"{other['tool']} {other['version']}"
+    if not other["answered"]:
+        page.text(f"{name} has no answer: {other['reason']}", indent=2, bullet="- ")
+        return
+    ours = report["ttft_ms"], report["tpot_ms"], report["output_tokens_per_second"]
+    first, each, rate = (span["point"] for span in ours)
+    rows = [
+        ("TTFT, mean", _time(first), _time(other["ttft_ms"])),
+        ("per output token", _time(each), _time(other["tpot_ms"])),
+        ("output tokens/s", f"{rate:,.0f}", f"{other['output_tokens_per_second']:,.0f}"),
+    ]
+    page.blank()
+    page.table(("second opinion", "estimate", name), rows, right=(1, 2))
+    page.text(f"{name} has measurements of {other['data']}", indent=2, bullet="- ")
 
 
 def _load(load: Mapping[str, Any]) -> str:

@@ -147,9 +147,10 @@ def performance(
         requests_per_second: arriving at random (open loop).
     """
     if requests_per_second is not None:
-        served = open_loop(station, requests_per_second / engines)
+        served, at_work = open_loop(station, requests_per_second / engines), float(engines)
     else:
         served = closed_loop(station, max(1.0, (concurrency or 1.0) / engines))
+        at_work = min(float(engines), max(1.0, concurrency or 1.0))  # the others have no request
     unloaded = requests_per_second is None and (concurrency or 1.0) <= _UNLOADED
     ttft_range = _range(fit, "ttft_unloaded" if unloaded else "ttft", served)
     tpot = Span.around(served.tpot, _range(fit, "tpot", served))
@@ -169,13 +170,13 @@ def performance(
             high=ttft.high + after * tpot.high,
         ),
         output_tokens_per_second=Span.around(
-            served.tokens_per_second * engines, _range(fit, "throughput", served)
+            served.tokens_per_second * at_work, _range(fit, "throughput", served)
         )
         if requests_per_second is None or served.saturated
-        else _offered(served.tokens_per_second * engines),
-        requests_per_second=served.requests_per_second * engines,
-        running=served.running * engines,
-        waiting=served.waiting * engines,
+        else _offered(served.tokens_per_second * at_work),
+        requests_per_second=served.requests_per_second * at_work,
+        running=served.running * at_work,
+        waiting=served.waiting * at_work,
         regime=served.regime,
         saturated=served.saturated,
     )

@@ -56,11 +56,14 @@ class Station:
         return self.prompt + self.output / 2
 
     def step(self, running: float, prompt_tokens: float = 0.0, *, engines: int = 1) -> StepParts:
-        """A step with this many running requests and prompt tokens, in so many engines."""
+        """A step with this many running requests and prompt tokens, in so many engines.
+
+        A request that is alone is in one stage at a time, and passes all of them.
+        """
         return step_parts(
             self.work,
             self.constants,
-            sequences=running / self.stages,
+            sequences=max(running / self.stages, min(running, 1.0)),
             context=self.context,
             prompt_tokens=prompt_tokens,
             prompt_context=self.cached + (self.prompt - self.cached) / 2,
@@ -79,6 +82,13 @@ class Station:
         new = self.prompt - self.cached
         steps = max(1.0, new / max(1.0, self.max_num_batched_tokens - running))
         return steps * self.step(running).seconds + new * self.prompt_token_seconds(running)
+
+    @property
+    def least_prefill_seconds(self) -> float:
+        """Seconds of one prompt in steps that carry nothing but prompts, as many as fit."""
+        full = float(self.max_num_batched_tokens)
+        whole = self.step(0.0, full, engines=self.work.engines).seconds
+        return (self.prompt - self.cached) * whole / full
 
     def tpot(self, running: float) -> float:
         """Seconds between two tokens of a request, with the prompts of the others."""
@@ -158,11 +168,19 @@ def closed_loop(station: Station, concurrency: float) -> Served:
     running = max(1.0, min(concurrency, station.places))
     tpot = station.tpot(running)
     queue, busy = _queue(station, running, tpot)
-    first = station.constants.request + station.prefill_seconds(running)
-    first += station.step(running).seconds + queue
-    cycle = first + (station.output - 1) * tpot
-    waiting = max(0.0, concurrency - running)
     each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
+    alone = station.constants.request + station.prefill_seconds(running)
+    alone += station.step(running).seconds
+    rest = (station.output - 1) * tpot
+    # Short answers leave no time for the prompts of others to be seen in: no request comes round
+    # before the prompts of all are read, at best in full steps.
+    turn = station.constants.prefill_overlap * running * station.least_prefill_seconds
+    turn /= station.stages
+    if turn > alone + queue + rest:
+        queue, busy = turn - alone - rest, 1.0
+    first = alone + queue
+    cycle = first + rest
+    waiting = max(0.0, concurrency - running)
     wave = station.constants.start_wave * (running - 1) / 2 * each
     ttft = first + waiting / running * cycle
     rate = running / cycle
