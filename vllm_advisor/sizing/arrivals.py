@@ -1,0 +1,79 @@
+"""Loads to replay: requests that arrive at random, or as soon as others are done.
+
+All of them are the same for the same seed. Lengths and arrivals are drawn apart, so that another
+rate brings the same requests, only closer together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from random import Random
+
+from vllm_advisor.types.replay import ReplayRequest
+from vllm_advisor.types.workload import TokenDistribution
+
+SEED = 0
+_P95 = 1.6448536269514722  # standard deviations from the median to the 95th percentile
+
+Lengths = int | TokenDistribution  # tokens: all alike, or log-normal
+
+
+def poisson(
+    rate: float,
+    prompt: Lengths,
+    output: Lengths,
+    count: int,
+    *,
+    cached_share: float = 0.0,
+    seed: int = SEED,
+) -> list[ReplayRequest]:
+    """Requests that arrive at random.
+
+    Args:
+        rate: requests per second, above 0.
+        prompt: tokens of prompts.
+        output: tokens of answers.
+        count: how many requests.
+        cached_share: of each prompt, what prefix caching finds.
+        seed: another one draws others.
+    """
+    clock, random = 0.0, Random(f"arrivals {seed}")  # noqa: S311 - reproducible on purpose
+    made = []
+    for prompt_tokens, output_tokens in _drawn(prompt, output, count, seed):
+        clock += random.expovariate(1.0) / rate
+        cached = int(prompt_tokens * cached_share)
+        made.append(ReplayRequest(clock, prompt_tokens, output_tokens, cached))
+    return made
+
+
+def closed(
+    prompt: Lengths, output: Lengths, count: int, *, cached_share: float = 0.0, seed: int = SEED
+) -> list[ReplayRequest]:
+    """Requests for a closed loop, in which each comes when another is done."""
+    return [
+        ReplayRequest(0.0, prompt_tokens, output_tokens, int(prompt_tokens * cached_share))
+        for prompt_tokens, output_tokens in _drawn(prompt, output, count, seed)
+    ]
+
+
+def _drawn(prompt: Lengths, output: Lengths, count: int, seed: int) -> Iterator[tuple[int, int]]:
+    prompts, outputs = (Random(f"{what} {seed}") for what in ("prompts", "outputs"))  # noqa: S311
+    for _ in range(count):
+        yield _length(prompt, prompts), _length(output, outputs)
+
+
+def _length(tokens: Lengths, random: Random) -> int:
+    """Log-normal through p50 and p95, at most max."""
+    if isinstance(tokens, int):
+        return tokens
+    spread = math.log(max(tokens.p95, tokens.p50) / max(1, tokens.p50)) / _P95
+    return min(tokens.max, max(1, round(tokens.p50 * math.exp(random.gauss(0.0, spread)))))
+
+
+def mean_tokens(tokens: Lengths, *, draws: int = 2000) -> float:
+    """Mean of what is drawn, by the same function at evenly spaced shares."""
+    if isinstance(tokens, int):
+        return float(tokens)
+    random = Random(f"mean {SEED}")  # noqa: S311
+    return sum(_length(tokens, random) for _ in range(draws)) / draws

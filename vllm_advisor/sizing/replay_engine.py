@@ -1,0 +1,291 @@
+"""One engine's scheduler, step by step: who runs, who reads a prompt, who waits.
+
+As vLLM's V1 scheduler with chunked prefill (vllm/v1/core/sched/scheduler.py#schedule): running
+requests get one token each, prompts are read in chunks within the rest of the token budget, waiting
+requests follow in the order of their arrival while there are places and KV cache for their whole
+prompt; where the cache is full the request that was admitted last gives its place back and is read
+again later, with what it has generated.
+
+Steps between two events are alike but for the context, which grows by a token each: they are taken
+at once, with the context in their middle.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from math import ceil
+
+from vllm_advisor.sizing.replay_tally import Tally
+from vllm_advisor.sizing.step_function import StepSeconds
+from vllm_advisor.types.replay import ReplayRequest
+
+_MANY = 1 << 60
+
+
+class _Sequence:
+    """A request on its way; ``generated`` is as of when it began to, or was preempted."""
+
+    __slots__ = (
+        "arrival",
+        "cached",
+        "first",
+        "generated",
+        "index",
+        "joined",
+        "last",
+        "left",
+        "output",
+        "prompt",
+        "queued",
+        "serial",
+    )
+
+    def __init__(self, index: int, arrival: float, ready: float, request: ReplayRequest) -> None:
+        self.index = index
+        self.arrival = arrival
+        self.queued = ready
+        self.prompt = request.prompt
+        self.output = request.output
+        self.cached = request.cached
+        self.generated = 0
+        self.joined = 0  # step after which it began to generate
+        self.serial = 0  # number of that beginning; 0 while it does not generate
+        self.left = 0  # tokens to be read
+        self.first = self.last = (
+            0.0  # when it got its first token, and its last before a preemption
+        )
+
+
+class Engine:
+    """Replays the requests of one engine, or of one of the batches that a pipeline works on.
+
+    Args:
+        seconds: of a step.
+        requests: in the order of their arrival.
+        seats: requests that run at once, at most.
+        budget: tokens of one step, at most.
+        kv_tokens: tokens that the KV cache holds.
+        delay: seconds from arrival until the scheduler sees a request.
+        users: of a closed loop, in which a request follows as soon as another is done; arrivals of
+            the requests then say nothing.
+        longest_run: steps that are taken at once, at most.
+    """
+
+    def __init__(
+        self,
+        seconds: StepSeconds,
+        requests: Sequence[ReplayRequest],
+        *,
+        seats: int,
+        budget: int,
+        kv_tokens: int,
+        delay: float,
+        users: int | None = None,
+        longest_run: int = _MANY,
+    ) -> None:
+        self._seconds = seconds
+        self._requests = requests
+        self._seats = min(seats, budget)
+        self._budget = budget
+        self._kv_tokens = kv_tokens
+        self._delay = delay
+        self._closed = users is not None
+        self._longest_run = longest_run
+        self.tally = Tally()
+        self.now = 0.0
+        #: (arrival, first token, last token) of each request.
+        self.times: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(requests)
+        self._coming = deque(
+            (delay, 0.0, index) if self._closed else (arrival + delay, arrival, index)
+            for index, arrival in enumerate(r.arrival for r in requests[:users])
+        )
+        self._given = len(self._coming)  # requests that have an arrival
+        self._waiting: deque[_Sequence] = deque()
+        self._reading: deque[_Sequence] = deque()
+        self._admitted: list[_Sequence] = []  # in order, with some that have ended
+        self._ends: list[tuple[int, int, _Sequence]] = []  # step, serial
+        self._generating = 0
+        self._generated_kv = 0  # tokens in the cache of those that generate
+        self._reading_kv = 0  # the same, of those that read: room is held for all of their prompt
+        self._step = 0
+        self._serial = 0
+
+    def run(self) -> None:
+        """Until every request is served."""
+        while True:
+            self._arrive()
+            if not (self._generating or self._reading or self._waiting):
+                if not self._coming:
+                    return
+                self.now = self._coming[0][0]
+                continue
+            tokens, pairs = self._schedule()
+            if tokens:
+                self._take(1, tokens, pairs / tokens)
+                self._read()
+            else:
+                self._take(self._alike(), 0, 0.0)
+            self._end()
+
+    def _arrive(self) -> None:
+        """Requests that have come since the last step wait."""
+        coming, now = self._coming, self.now
+        if not (coming and coming[0][0] <= now):
+            return
+        requests, waiting, tally = self._requests, self._waiting, self.tally
+        while coming and coming[0][0] <= now:
+            ready, arrival, index = coming.popleft()
+            waiting.append(_Sequence(index, arrival, ready, requests[index]))
+        tally.waiting_most = max(tally.waiting_most, len(waiting))
+        if not self._closed:
+            if tally.waiting_at_half is None and len(coming) <= len(requests) // 2:
+                tally.waiting_at_half = len(waiting)
+            if not coming:
+                tally.waiting_at_last = len(waiting)
+
+    def _schedule(self) -> tuple[int, float]:
+        """Choose the prompt tokens of the next step.
+
+        Returns:
+            How many there are, and how many pairs of tokens their attention sees.
+        """
+        admits = self._make_room()
+        budget = self._budget - self._generating
+        tokens, pairs = 0, 0.0
+        reading, waiting = self._reading, self._waiting
+        for one in reading:
+            chunk = min(one.left, budget)
+            pairs += chunk * (one.prompt + one.generated - one.left + chunk / 2)
+            one.left -= chunk
+            tokens += chunk
+            budget -= chunk
+        if not (admits and waiting and budget):
+            return tokens, pairs
+        used = self._generated_kv + self._reading_kv + self._generating
+        seats = self._seats - self._generating - len(reading)
+        while waiting and budget and seats:
+            one = waiting[0]
+            need = one.prompt + one.generated
+            used += need
+            if used > self._kv_tokens:
+                break
+            waiting.popleft()
+            self.tally.waiting_seconds += self.now - one.queued
+            self._admitted.append(one)
+            self._reading_kv += need
+            reading.append(one)
+            known = min(one.cached, need - 1)  # vLLM computes the last token in any case
+            chunk = min(need - known, budget)
+            pairs += chunk * (known + chunk / 2)
+            one.left = need - known - chunk
+            tokens += chunk
+            budget -= chunk
+            seats -= 1
+        return tokens, pairs
+
+    def _make_room(self) -> bool:
+        """Preempt until every running request has room for its next token.
+
+        Returns:
+            Whether that was not needed: where it was, vLLM admits nobody in the same step.
+        """
+        if self._generated_kv + self._reading_kv + self._generating <= self._kv_tokens:
+            return True
+        while self._generated_kv + self._reading_kv + self._generating > self._kv_tokens:
+            one = self._admitted.pop()
+            if one.serial:
+                one.generated += self._step - one.joined
+                one.serial = 0
+                one.last = self.now
+                self._generating -= 1
+                self._generated_kv -= one.prompt + one.generated - 1
+            elif one.left:
+                self._reading.pop()
+                self._reading_kv -= one.prompt + one.generated
+                one.left = 0
+            else:
+                continue  # it has ended
+            one.queued = self.now
+            self._waiting.appendleft(one)
+            self.tally.preemptions += 1
+        return False
+
+    def _alike(self) -> int:
+        """Steps until something happens: an answer ends, the cache is full, a request arrives."""
+        ends, generating = self._ends, self._generating
+        while ends[0][2].serial != ends[0][1]:
+            heappop(ends)  # of a request that was preempted
+        steps = min(ends[0][0] - self._step, self._longest_run)
+        used = self._generated_kv + self._reading_kv
+        if used + generating * steps > self._kv_tokens:
+            steps = (self._kv_tokens - used) // generating
+        free = self._seats > generating + len(self._reading)
+        if steps > 1 and free and self._coming and not self._waiting:
+            # Once with the context of the first step, then with that of the middle.
+            until, limit = self._coming[0][0] - self.now, steps
+            for _ in range(2):
+                context = self._generated_kv / generating + (steps + 1) / 2
+                steps = min(limit, ceil(until / self._seconds(generating, context, 0, 0.0)))
+                if steps == limit:
+                    break
+            steps = max(1, steps)
+        return steps
+
+    def _take(self, steps: int, tokens: int, prompt_context: float) -> None:
+        """Let the time of these steps pass; each running request gets a token in each."""
+        generating, tally = self._generating, self.tally
+        context = self._generated_kv / generating + (steps + 1) / 2 if generating else 0.0
+        seconds = self._seconds(generating, context, tokens, prompt_context)
+        passed, running = seconds * steps, generating + len(self._reading)
+        used = self._generated_kv + self._reading_kv
+        tally.kv_seconds += (used + generating * (steps + 1) / 2) * passed
+        tally.running_seconds += running * passed
+        used += generating * steps
+        if used > tally.kv_most:
+            tally.kv_most = used
+        if running > tally.running_most:
+            tally.running_most = running
+        if generating + tokens > tally.largest_step:
+            tally.largest_step = generating + tokens
+        if generating:
+            tally.itl.add(seconds, generating * steps)
+            self._generated_kv += generating * steps
+        tally.steps += steps
+        self._step += steps
+        self.now += passed
+
+    def _read(self) -> None:
+        """Requests whose prompt has been read get a token, and generate from now on."""
+        reading = self._reading
+        while reading and not reading[0].left:
+            one = reading.popleft()
+            self._reading_kv -= one.prompt + one.generated
+            if one.generated:
+                self.tally.itl.add(self.now - one.last)
+            else:
+                one.first = self.now
+            one.generated += 1
+            self._serial += 1
+            one.serial, one.joined = self._serial, self._step
+            self._generating += 1
+            self._generated_kv += one.prompt + one.generated - 1
+            heappush(self._ends, (self._step + one.output - one.generated, one.serial, one))
+
+    def _end(self) -> None:
+        """Requests that have their last token leave, and in a closed loop others follow."""
+        ends, now = self._ends, self.now
+        while ends and ends[0][0] <= self._step:
+            _, serial, one = heappop(ends)
+            if one.serial != serial:
+                continue  # it was preempted
+            one.serial = 0
+            self._generating -= 1
+            self._generated_kv -= one.prompt + one.output - 1
+            self.times[one.index] = (one.arrival, one.first, now)
+            if self._closed and self._given < len(self._requests):
+                self._coming.append((now + self._delay, now, self._given))
+                self._given += 1
+        if len(self._admitted) > 2 * self._seats + 64:
+            self._admitted = [one for one in self._admitted if one.serial or one.left]
