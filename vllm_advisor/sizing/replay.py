@@ -26,6 +26,7 @@ def replay(
     concurrency: int | None = None,
     kv_tokens: int | None = None,
     longest_run: int | None = None,
+    warm_up: int = 0,
 ) -> Replayed:
     """Serve requests, step by step.
 
@@ -37,6 +38,7 @@ def replay(
         kv_tokens: tokens that the KV cache of one engine holds; what ``station.held`` requests of
             mean length take unless given.
         longest_run: steps without an event between them that are taken at once; 1 takes each alone.
+        warm_up: first requests, which are served but left out of the distributions.
 
     Raises:
         InputError: there is no request, or one of them has no meaning.
@@ -64,10 +66,12 @@ def replay(
             delay=station.constants.request,
             users=at_once,
             longest_run=longest_run or _ANY,
+            warm_up=-(-warm_up // len(users)),
         )
         engine.run()
         served.append(engine)
-    return _summed(given, served, places, capacity)
+    counted = order[min(warm_up, len(order) - 1) :]
+    return _summed(given, served, places, capacity, counted)
 
 
 _ANY = 1 << 60
@@ -115,6 +119,7 @@ def _summed(
     engines: Sequence[Engine],
     places: Sequence[Sequence[int]],
     capacity: int,
+    counted: Sequence[int],
 ) -> Replayed:
     times: list[RequestTimes | None] = [None] * len(given)
     for engine, lane in zip(engines, places, strict=True):
@@ -130,14 +135,15 @@ def _summed(
     itl = Histogram()
     for tally in tallies:
         itl.merge(tally.itl)
-    ttft, e2e = Distribution.of([r.ttft for r in done]), Distribution.of([r.e2e for r in done])
+    late = [done[index] for index in counted]
+    ttft, e2e = Distribution.of([r.ttft for r in late]), Distribution.of([r.e2e for r in late])
     assert ttft is not None  # noqa: S101 - there is a request
     assert e2e is not None  # noqa: S101
     output = sum(one.output for one in given)
     return Replayed(
         requests=done,
         ttft=ttft,
-        tpot=Distribution.of([r.tpot for r in done if r.tpot is not None]),
+        tpot=Distribution.of([r.tpot for r in late if r.tpot is not None]),
         itl=itl.distribution(),
         e2e=e2e,
         kv_use=Level(

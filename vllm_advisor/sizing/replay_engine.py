@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import ceil
 
-from vllm_advisor.sizing.replay_tally import Tally
+from vllm_advisor.sizing.replay_tally import Histogram, Tally
 from vllm_advisor.sizing.step_function import StepSeconds
 from vllm_advisor.types.replay import ReplayRequest
 
@@ -71,6 +71,7 @@ class Engine:
         users: of a closed loop, in which a request follows as soon as another is done; arrivals of
             the requests then say nothing.
         longest_run: steps that are taken at once, at most.
+        warm_up: first requests; times between tokens count from when the next one arrives.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Engine:
         delay: float,
         users: int | None = None,
         longest_run: int = _MANY,
+        warm_up: int = 0,
     ) -> None:
         self._seconds = seconds
         self._requests = requests
@@ -93,6 +95,7 @@ class Engine:
         self._delay = delay
         self._closed = users is not None
         self._longest_run = longest_run
+        self._warm_up = warm_up
         self.tally = Tally()
         self.now = 0.0
         #: (arrival, first token, last token) of each request.
@@ -138,6 +141,8 @@ class Engine:
         while coming and coming[0][0] <= now:
             ready, arrival, index = coming.popleft()
             waiting.append(_Sequence(index, arrival, ready, requests[index]))
+            if index == self._warm_up:
+                tally.itl = Histogram()
         tally.waiting_most = max(tally.waiting_most, len(waiting))
         if not self._closed:
             if tally.waiting_at_half is None and len(coming) <= len(requests) // 2:
@@ -243,12 +248,9 @@ class Engine:
         tally.kv_seconds += (used + generating * (steps + 1) / 2) * passed
         tally.running_seconds += running * passed
         used += generating * steps
-        if used > tally.kv_most:
-            tally.kv_most = used
-        if running > tally.running_most:
-            tally.running_most = running
-        if generating + tokens > tally.largest_step:
-            tally.largest_step = generating + tokens
+        tally.kv_most = max(tally.kv_most, used)
+        tally.running_most = max(tally.running_most, running)
+        tally.largest_step = max(tally.largest_step, generating + tokens)
         if generating:
             tally.itl.add(seconds, generating * steps)
             self._generated_kv += generating * steps

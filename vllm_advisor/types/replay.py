@@ -10,7 +10,8 @@ from typing import NamedTuple
 class ReplayRequest(NamedTuple):
     """One request: seconds of its arrival, and its tokens.
 
-    ``cached`` are those of the prompt that prefix caching finds. A tuple, because a replay has many.
+    ``cached`` are those of the prompt that prefix caching finds. A tuple, because a replay has
+    many.
     """
 
     arrival: float
