@@ -16,6 +16,7 @@ def estimate_report(
     vllm_version: str | None,
     engine_args: dict[str, Any],
     words: Sequence[str] = (),
+    trace: str | None = None,
     **load: Any,
 ) -> dict[str, Any]:
     """What :func:`~vllm_advisor.estimate` says, as plain data.
@@ -25,7 +26,12 @@ def estimate_report(
         vllm_version: vLLM version.
         engine_args: vLLM's dest names.
         words: more of them, as ``NAME=VALUE``; they win.
+        trace: recorded traffic instead of lengths and a load; then as ``estimate_trace`` says.
         **load: GPU, lengths and load, as in :func:`~vllm_advisor.estimate`.
     """
     given = {**engine_args, **read_words(load_engine(vllm_version), words)}
-    return estimate(model, vllm_version=vllm_version, **load, **given).to_dict()
+    if trace is None:
+        return estimate(model, vllm_version=vllm_version, **load, **given).to_dict()
+    from vllm_advisor.api.replaying import estimate_trace  # noqa: PLC0415 - seldom asked for
+
+    return estimate_trace(model, trace, vllm_version=vllm_version, **load, **given).to_dict()

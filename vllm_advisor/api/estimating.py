@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vllm_advisor.api.models import find_model
-from vllm_advisor.api.runner import served_model
-from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE, size
+from vllm_advisor.api.replay_report import replay_data
+from vllm_advisor.api.timed_engine import TimedEngine, find_engine
 from vllm_advisor.errors import InfeasibleError, InputError
-from vllm_advisor.knowledge.gpus import find_gpu
-from vllm_advisor.knowledge.latency_constants import load_latency
-from vllm_advisor.sizing.instance import cache_layout
-from vllm_advisor.sizing.performance import Performance, performance, station_of, uncertain
+from vllm_advisor.sizing.performance import Performance, performance
+from vllm_advisor.sizing.steady_state import Station
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit, Span
 from vllm_advisor.types.source import Confidence
@@ -34,6 +31,7 @@ class EstimateReport:
     fit: LatencyFit
     not_modelled: tuple[str, ...]
     confidence: Confidence
+    replay: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are only ever added (see ``schema_version``)."""
@@ -73,6 +71,7 @@ class EstimateReport:
                 "date": self.fit.date,
             },
             "confidence": self.confidence.value,
+            **({"replay": self.replay} if self.replay is not None else {}),
         }
 
     def _first(self, span: Span) -> dict[str, float | None]:
@@ -98,6 +97,8 @@ def estimate(
     request_rate: float | None = None,
     vllm_version: str | None = None,
     prefix_hit_rate: float = 0.0,
+    replicas: int = 1,
+    simulated_requests: int | None = None,
     fit: LatencyFit | None = None,
     **engine_args: Any,
 ) -> EstimateReport:
@@ -113,6 +114,8 @@ def estimate(
         request_rate: requests per second, arriving at random.
         vllm_version: default is the newest whose facts are known.
         prefix_hit_rate: share of the prompt's tokens that prefix caching finds, 0 to 1.
+        replicas: equal deployments that share the load.
+        simulated_requests: requests of this load to replay, for its tails.
         fit: constants to use instead of the bundled ones (see ``vllm-advisor calibrate``).
         **engine_args: vLLM's dest names.
 
@@ -125,39 +128,22 @@ def estimate(
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
     _check(input_tokens, output_tokens, concurrency, request_rate, prefix_hit_rate)
-    sized = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
-    if not sized.fits:
-        raise InfeasibleError(
-            f"vLLM would not start: {sized.figures.refusal}",
-            where="model",
-            fix="see `vllm-advisor size` for what would help",
-        )
-    settings, accelerator = sized.settings, find_gpu(gpu) if isinstance(gpu, str) else gpu
-    if input_tokens + output_tokens > settings.max_model_len:
+    check_counts(replicas=replicas, simulated_requests=simulated_requests)
+    engine = find_engine(
+        model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        vllm_version=vllm_version,
+        fit=fit,
+        engine_args=engine_args,
+    )
+    if input_tokens + output_tokens > engine.settings.max_model_len:
         raise InfeasibleError(
             f"{input_tokens} + {output_tokens} tokens are more than max_model_len "
-            f"{settings.max_model_len}",
+            f"{engine.settings.max_model_len}",
             where="--input-tokens",
             fix="shorter requests, or a larger --max-model-len",
         )
-    facts = served_model(find_model(model), engine_args)
-    fit = fit or load_latency()
-    station = station_of(
-        facts,
-        settings,
-        accelerator,
-        cache_layout(facts, settings),
-        fit,
-        num_gpu_blocks=sized.figures.capacity.num_gpu_blocks,
-        prompt=input_tokens,
-        output=output_tokens,
-        cached=prefix_hit_rate * input_tokens if settings.prefix_caching else 0.0,
-    )
-    notes = uncertain(facts, settings)
-    if settings.ranks > GPUS_OF_ONE_NODE:
-        notes += ("several nodes: the network between them is taken to be as fast as NVLink",)
-    if accelerator.id not in fit.gpus:
-        notes += (f"{accelerator.name}: no measurement of this GPU is in the fit",)
     load: dict[str, float] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
     if request_rate is not None:
         load["request_rate"] = request_rate
@@ -165,23 +151,58 @@ def estimate(
         load["concurrency"] = concurrency or 1
     if prefix_hit_rate:
         load["prefix_hit_rate"] = prefix_hit_rate
+    if replicas > 1:
+        load["replicas"] = replicas
+    station = engine.station(input_tokens, output_tokens, prefix_hit_rate)
+    engines = engine.settings.data_parallel_size * replicas
+    replayed = None
+    if simulated_requests is not None:
+        from vllm_advisor.sizing.simulation import simulate  # noqa: PLC0415 - seldom asked for
+
+        users = max(1, round(concurrency or 1))
+        simulated = simulate(
+            station,
+            prompt=input_tokens,
+            output=output_tokens,
+            requests_per_second=request_rate,
+            concurrency=users if request_rate is None else None,
+            requests=simulated_requests,
+            engines=engines,
+            cached_share=station.cached / station.prompt,
+            kv_tokens=engine.kv_tokens(station, input_tokens + output_tokens),
+        )
+        replayed = {"of": "random" if request_rate else "closed", **replay_data(simulated)}
+    return report_of(engine, station, load, engines=engines, replay=replayed)
+
+
+def report_of(
+    engine: TimedEngine,
+    station: Station,
+    load: dict[str, float],
+    *,
+    engines: int,
+    replay: dict[str, Any] | None,
+) -> EstimateReport:
+    """The steady state of so many engines under a load, with what a replay of it said."""
+    settings, notes = engine.settings, engine.notes
     return EstimateReport(
-        model=facts.model_id,
-        gpu=accelerator.id,
+        model=engine.facts.model_id,
+        gpu=engine.accelerator.id,
         gpus=settings.gpus,
-        vllm_version=sized.vllm_version,
-        engine_args=sized.engine_args,
+        vllm_version=engine.sized.vllm_version,
+        engine_args=engine.sized.engine_args,
         load=load,
         performance=performance(
             station,
-            fit,
-            engines=settings.data_parallel_size,
-            concurrency=concurrency,
-            requests_per_second=request_rate,
+            engine.fit,
+            engines=engines,
+            concurrency=load.get("concurrency"),
+            requests_per_second=load.get("request_rate"),
         ),
-        fit=fit,
+        fit=engine.fit,
         not_modelled=notes,
         confidence=Confidence.LOW if notes else Confidence.MEDIUM,
+        replay=replay,
     )
 
 
@@ -210,6 +231,18 @@ def _check(
         )
 
 
+def check_counts(**counts: int | None) -> None:
+    """Numbers of things to make or to serve.
+
+    Raises:
+        InputError: one is not from 1 to a million.
+    """
+    for name, count in counts.items():
+        if count is not None and not 1 <= count <= _MOST:
+            raise InputError(f"{name} is {count}", where=name, fix=f"from 1 to {_MOST:,}")
+
+
+_MOST = 1_000_000
 _RANGES = {
     "input_tokens": "at least 1",
     "output_tokens": "at least 1",

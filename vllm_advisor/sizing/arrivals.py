@@ -67,13 +67,27 @@ def _length(tokens: Lengths, random: Random) -> int:
     """Log-normal through p50 and p95, at most max."""
     if isinstance(tokens, int):
         return tokens
-    spread = math.log(max(tokens.p95, tokens.p50) / max(1, tokens.p50)) / _P95
-    return min(tokens.max, max(1, round(tokens.p50 * math.exp(random.gauss(0.0, spread)))))
+    drawn = tokens.p50 * math.exp(random.gauss(0.0, _spread(tokens)))
+    return min(tokens.max, max(1, round(drawn)))
 
 
-def mean_tokens(tokens: Lengths, *, draws: int = 2000) -> float:
-    """Mean of what is drawn, by the same function at evenly spaced shares."""
+def _spread(tokens: TokenDistribution) -> float:
+    """Standard deviation of the logarithm."""
+    return math.log(max(tokens.p95, tokens.p50) / tokens.p50) / _P95
+
+
+def mean_tokens(tokens: Lengths) -> float:
+    """Mean of the lengths that are drawn: of a log-normal distribution that ends at max."""
     if isinstance(tokens, int):
         return float(tokens)
-    random = Random(f"mean {SEED}")  # noqa: S311
-    return sum(_length(tokens, random) for _ in range(draws)) / draws
+    spread = _spread(tokens)
+    if not spread:
+        return float(min(tokens.p50, tokens.max))
+    end = math.log(tokens.max / tokens.p50) / spread
+    below = tokens.p50 * math.exp(spread**2 / 2) * _share(end - spread)
+    return below + tokens.max * (1 - _share(end))
+
+
+def _share(deviations: float) -> float:
+    """Of a normal distribution, what is below so many standard deviations."""
+    return (1 + math.erf(deviations / math.sqrt(2))) / 2

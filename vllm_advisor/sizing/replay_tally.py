@@ -9,6 +9,8 @@ from vllm_advisor.types.replay import PERCENTS, Distribution
 
 _BINS = 200  # to a factor of e: a bin is 0.5 % wide, so a percentile is right to 0.25 %
 
+_LEAST = 1e-9  # seconds
+
 
 class Histogram:
     """Times by the logarithm of their length: tokens have millions of them."""
@@ -22,7 +24,7 @@ class Histogram:
 
     def add(self, seconds: float, count: int = 1) -> None:
         """As many times of this length."""
-        place = math.floor(math.log(seconds) * _BINS)
+        place = math.floor(math.log(max(seconds, _LEAST)) * _BINS)
         self._bins[place] = self._bins.get(place, 0) + count
         self._total += seconds * count
         self.count += count

@@ -1,0 +1,102 @@
+"""A deployment whose speed can be told: found, sized, and made a station for any lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vllm_advisor.api.models import find_model
+from vllm_advisor.api.runner import served_model
+from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE, SizeReport, size
+from vllm_advisor.errors import InfeasibleError
+from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.knowledge.latency_constants import load_latency
+from vllm_advisor.sizing.instance import cache_layout
+from vllm_advisor.sizing.performance import station_of, uncertain
+from vllm_advisor.sizing.replay import kv_capacity
+from vllm_advisor.sizing.settings import InstanceSettings
+from vllm_advisor.sizing.steady_state import Station
+from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.latency import LatencyFit
+from vllm_advisor.types.model import ModelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedEngine:
+    """One deployment, and what its speed is worked out from."""
+
+    facts: ModelFacts
+    accelerator: Accelerator
+    sized: SizeReport
+    fit: LatencyFit
+
+    @property
+    def settings(self) -> InstanceSettings:
+        """Resolved engine arguments."""
+        return self.sized.settings
+
+    def station(self, prompt: float, output: float, prefix_hit_rate: float = 0.0) -> Station:
+        """One data-parallel engine, with requests of these mean tokens.
+
+        Raises:
+            NotModelledError: something of it has no formula here.
+        """
+        return station_of(
+            self.facts,
+            self.settings,
+            self.accelerator,
+            cache_layout(self.facts, self.settings),
+            self.fit,
+            num_gpu_blocks=self.sized.figures.capacity.num_gpu_blocks,
+            prompt=prompt,
+            output=output,
+            cached=prefix_hit_rate * prompt if self.settings.prefix_caching else 0.0,
+        )
+
+    def kv_tokens(self, station: Station, longest: int) -> int:
+        """Tokens that the KV cache of one engine holds, at least those of the longest request.
+
+        vLLM starts only where one of max_model_len fits. Windows keep less of a long request than
+        of a mean one for each of its tokens, which the capacity by mean requests does not know.
+        """
+        return max(kv_capacity(station), longest * self.settings.pipeline_parallel_size)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the constants were not fitted to, or what is left out."""
+        notes = uncertain(self.facts, self.settings)
+        if self.settings.ranks > GPUS_OF_ONE_NODE:
+            notes += ("several nodes: the network between them is taken to be as fast as NVLink",)
+        if self.accelerator.id not in self.fit.gpus:
+            notes += (f"{self.accelerator.name}: no measurement of this GPU is in the fit",)
+        return notes
+
+
+def find_engine(
+    model: str,
+    *,
+    gpu: str | Accelerator,
+    gpu_count: int,
+    vllm_version: str | None,
+    fit: LatencyFit | None,
+    engine_args: dict[str, Any],
+) -> TimedEngine:
+    """Find and size a deployment; the arguments are those of :func:`~vllm_advisor.estimate`.
+
+    Raises:
+        InfeasibleError: vLLM would not start.
+        UnknownFactError: the model or GPU is not known, or something is not modelled.
+    """
+    sized = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
+    if not sized.fits:
+        raise InfeasibleError(
+            f"vLLM would not start: {sized.figures.refusal}",
+            where="model",
+            fix="see `vllm-advisor size` for what would help",
+        )
+    return TimedEngine(
+        facts=served_model(find_model(model), engine_args),
+        accelerator=find_gpu(gpu) if isinstance(gpu, str) else gpu,
+        sized=sized,
+        fit=fit or load_latency(),
+    )
