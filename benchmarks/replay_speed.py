@@ -9,7 +9,7 @@ import time
 
 from replay_stations import STATIONS, saturation, station
 
-from vllm_advisor.sizing.arrivals import poisson
+from vllm_advisor.sizing.arrivals import around, poisson
 from vllm_advisor.sizing.replay import replay
 from vllm_advisor.sizing.simulation import simulate
 from vllm_advisor.sizing.steady_state import Served, closed_loop, open_loop
@@ -20,11 +20,12 @@ LIMIT = 20.0  # seconds
 SHARES = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the rate at which the formula saturates
 USERS = (1, 8, 32, 64, 128, 256)
 PROMPT, OUTPUT = 1000, 300
+PROMPTS, OUTPUTS = around(PROMPT, 10 * PROMPT), around(OUTPUT, 10 * OUTPUT)
 
 
 def line(load: str, formula: Served, seen: Replayed) -> str:
     tpot = seen.tpot
-    assert tpot is not None
+    assert tpot is not None  # noqa: S101 - answers have more than one token
     return (
         f"  {load:12} {formula.running:7.1f} {seen.ttft.mean / formula.ttft_steady - 1:+7.1%}"
         f" {seen.ttft.p90 / formula.ttft_at(0.9) - 1:+7.1%} {tpot.mean / formula.tpot - 1:+7.1%}"
@@ -49,13 +50,13 @@ def main() -> None:
         print("  load         running    TTFT TTFT p90   TPOT    rate preemptions")
         for share in SHARES:
             rate = share * most
-            seen = simulate(engine, prompt=PROMPT, output=OUTPUT, requests_per_second=rate)
+            seen = simulate(engine, prompt=PROMPTS, output=OUTPUTS, requests_per_second=rate)
             print(line(f"{share:.0%}", open_loop(engine, rate), seen), flush=True)
         for users in USERS:
             seen = simulate(
                 engine,
-                prompt=PROMPT,
-                output=OUTPUT,
+                prompt=PROMPTS,
+                output=OUTPUTS,
                 concurrency=users,
                 requests=max(500, 20 * users),
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vllm_advisor.api.replay_report import replay_data
 from vllm_advisor.api.timed_engine import TimedEngine, find_engine
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.sizing.performance import Performance, performance
@@ -157,21 +156,9 @@ def estimate(
     engines = engine.settings.data_parallel_size * replicas
     replayed = None
     if simulated_requests is not None:
-        from vllm_advisor.sizing.simulation import simulate  # noqa: PLC0415 - seldom asked for
+        from vllm_advisor.api.simulating import simulated_load  # noqa: PLC0415 - seldom asked for
 
-        users = max(1, round(concurrency or 1))
-        simulated = simulate(
-            station,
-            prompt=input_tokens,
-            output=output_tokens,
-            requests_per_second=request_rate,
-            concurrency=users if request_rate is None else None,
-            requests=simulated_requests,
-            engines=engines,
-            cached_share=station.cached / station.prompt,
-            kv_tokens=engine.kv_tokens(station, input_tokens + output_tokens),
-        )
-        replayed = {"of": "random" if request_rate else "closed", **replay_data(simulated)}
+        replayed = simulated_load(engine, station, load, simulated_requests, engines)
     return report_of(engine, station, load, engines=engines, replay=replayed)
 
 

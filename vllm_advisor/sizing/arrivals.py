@@ -16,7 +16,26 @@ from vllm_advisor.types.workload import TokenDistribution
 SEED = 0
 _P95 = 1.6448536269514722  # standard deviations from the median to the 95th percentile
 
+_VARIED = 1.25  # 95th percentile of lengths of which only the mean is known, by their median
+_WIDEST = 1.5  # longest of them, by the same
+
 Lengths = int | TokenDistribution  # tokens: all alike, or log-normal
+
+
+def around(mean: int, most: int) -> TokenDistribution:
+    """Lengths that vary a little around a mean, as those of real requests do.
+
+    Equal requests that start together end together, and those that follow them come together again:
+    a closed loop of them never comes out of step, and its TTFT is that of its start.
+
+    Args:
+        mean: their mean, in tokens.
+        most: the longest there may be.
+    """
+    spread = math.log(_VARIED) / _P95
+    median = max(1, round(mean / math.exp(spread**2 / 2)))
+    longest = max(median, min(most, round(_WIDEST * median)))
+    return TokenDistribution(p50=median, p95=min(longest, round(_VARIED * median)), max=longest)
 
 
 def poisson(

@@ -160,8 +160,6 @@ def _summed(
         ),
         preemptions=sum(t.preemptions for t in tallies),
         steps=sum(t.steps for t in tallies),
-        largest_step=max(t.largest_step for t in tallies),
-        most_at_once=max(t.running_most for t in tallies),
         prompt_tokens=sum(one.prompt for one in given),
         output_tokens=output,
         seconds=seconds,

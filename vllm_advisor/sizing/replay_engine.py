@@ -250,7 +250,6 @@ class Engine:
         used += generating * steps
         tally.kv_most = max(tally.kv_most, used)
         tally.running_most = max(tally.running_most, running)
-        tally.largest_step = max(tally.largest_step, generating + tokens)
         if generating:
             tally.itl.add(seconds, generating * steps)
             self._generated_kv += generating * steps

@@ -58,7 +58,6 @@ class Tally:
         "itl",
         "kv_most",
         "kv_seconds",
-        "largest_step",
         "preemptions",
         "running_most",
         "running_seconds",
@@ -73,7 +72,7 @@ class Tally:
         self.itl = Histogram()
         self.kv_seconds = self.running_seconds = self.waiting_seconds = 0.0
         self.kv_most = self.running_most = self.waiting_most = 0
-        self.steps = self.largest_step = self.preemptions = 0
+        self.steps = self.preemptions = 0
         self.waiting_at_half: int | None = None
         self.waiting_at_last: int | None = None
 

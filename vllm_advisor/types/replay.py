@@ -86,8 +86,6 @@ class Replayed:
     waiting: Level
     preemptions: int
     steps: int
-    largest_step: int
-    most_at_once: int
     prompt_tokens: int
     output_tokens: int
     seconds: float
