@@ -39,6 +39,8 @@ def print_replay(page: Page, report: Mapping[str, Any]) -> None:
         if seen is not None
     ]
     page.table(("", "estimate", *_COLUMNS), rows, right=range(1, 7))
+    if replay["of"] == "closed":
+        page.text("The estimate of TTFT counts requests that start together, the replay does not.")
     page.blank()
     tokens = number(float(replay["output_tokens_per_second"]))
     page.text(
