@@ -2,9 +2,10 @@
 
 As vLLM's V1 scheduler with chunked prefill (vllm/v1/core/sched/scheduler.py#schedule): running
 requests get one token each, prompts are read in chunks within the rest of the token budget, waiting
-requests follow in the order of their arrival while there are places and KV cache for their whole
-prompt; where the cache is full the request that was admitted last gives its place back and is read
-again later, with what it has generated.
+requests follow in the order of their arrival while there are places and enough free KV cache for
+their whole prompt, which is taken chunk by chunk. Where the cache is full the request that was
+admitted last gives its place back and is read again later, with what it has generated.
+``tests/real/test_real_scheduler.py`` holds it against vLLM's own.
 
 Steps between two events are alike but for the context, which grows by a token each: they are taken
 at once, with the context in their middle.
@@ -17,45 +18,12 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import ceil
 
+from vllm_advisor.sizing.replay_sequence import ReplayedSequence
 from vllm_advisor.sizing.replay_tally import Histogram, Tally
 from vllm_advisor.sizing.step_function import StepSeconds
 from vllm_advisor.types.replay import ReplayRequest
 
 _MANY = 1 << 60
-
-
-class _Sequence:
-    """A request on its way; ``generated`` is as of when it began to, or was preempted."""
-
-    __slots__ = (
-        "arrival",
-        "cached",
-        "first",
-        "generated",
-        "index",
-        "joined",
-        "last",
-        "left",
-        "output",
-        "prompt",
-        "queued",
-        "serial",
-    )
-
-    def __init__(self, index: int, arrival: float, ready: float, request: ReplayRequest) -> None:
-        self.index = index
-        self.arrival = arrival
-        self.queued = ready
-        self.prompt = request.prompt
-        self.output = request.output
-        self.cached = request.cached
-        self.generated = 0
-        self.joined = 0  # step after which it began to generate
-        self.serial = 0  # number of that beginning; 0 while it does not generate
-        self.left = 0  # tokens to be read
-        self.first = self.last = (
-            0.0  # when it got its first token, and its last before a preemption
-        )
 
 
 class Engine:
@@ -105,13 +73,13 @@ class Engine:
             for index, arrival in enumerate(r.arrival for r in requests[:users])
         )
         self._given = len(self._coming)  # requests that have an arrival
-        self._waiting: deque[_Sequence] = deque()
-        self._reading: deque[_Sequence] = deque()
-        self._admitted: list[_Sequence] = []  # in order, with some that have ended
-        self._ends: list[tuple[int, int, _Sequence]] = []  # step, serial
+        self._waiting: deque[ReplayedSequence] = deque()
+        self._reading: deque[ReplayedSequence] = deque()
+        self._admitted: list[ReplayedSequence] = []  # in order, with some that have ended
+        self._ends: list[tuple[int, int, ReplayedSequence]] = []  # step, serial
         self._generating = 0
         self._generated_kv = 0  # tokens in the cache of those that generate
-        self._reading_kv = 0  # the same, of those that read: room is held for all of their prompt
+        self._reading_kv = 0  # the same, of those that read
         self._step = 0
         self._serial = 0
 
@@ -140,7 +108,7 @@ class Engine:
         requests, waiting, tally = self._requests, self._waiting, self.tally
         while coming and coming[0][0] <= now:
             ready, arrival, index = coming.popleft()
-            waiting.append(_Sequence(index, arrival, ready, requests[index]))
+            waiting.append(ReplayedSequence(index, arrival, ready, requests[index]))
             if index == self._warm_up:
                 tally.itl = Histogram()
         tally.waiting_most = max(tally.waiting_most, len(waiting))
@@ -160,35 +128,41 @@ class Engine:
         budget = self._budget - self._generating
         tokens, pairs = 0, 0.0
         reading, waiting = self._reading, self._waiting
-        for one in reading:
-            chunk = min(one.left, budget)
-            pairs += chunk * (one.prompt + one.generated - one.left + chunk / 2)
-            one.left -= chunk
-            tokens += chunk
-            budget -= chunk
+        if reading:  # one: the next is admitted only where budget is left
+            one = reading[0]
+            tokens = min(one.left, budget)
+            if self._used() + self._generating + tokens > self._kv_tokens:
+                self._preempt()
+                return 0, 0.0
+            pairs = tokens * (one.prompt + one.generated - one.left + tokens / 2)
+            one.left -= tokens
+            self._reading_kv += tokens
+            budget -= tokens
         if not (admits and waiting and budget):
             return tokens, pairs
-        used = self._generated_kv + self._reading_kv + self._generating
         seats = self._seats - self._generating - len(reading)
         while waiting and budget and seats:
             one = waiting[0]
             need = one.prompt + one.generated
-            used += need
-            if used > self._kv_tokens:
+            if self._used() + self._generating + need > self._kv_tokens:
                 break
             waiting.popleft()
             self.tally.waiting_seconds += self.now - one.queued
             self._admitted.append(one)
-            self._reading_kv += need
             reading.append(one)
             known = min(one.cached, need - 1)  # vLLM computes the last token in any case
             chunk = min(need - known, budget)
             pairs += chunk * (known + chunk / 2)
             one.left = need - known - chunk
+            self._reading_kv += known + chunk
             tokens += chunk
             budget -= chunk
             seats -= 1
         return tokens, pairs
+
+    def _used(self) -> int:
+        """Tokens in the KV cache."""
+        return self._generated_kv + self._reading_kv
 
     def _make_room(self) -> bool:
         """Preempt until every running request has room for its next token.
@@ -196,26 +170,30 @@ class Engine:
         Returns:
             Whether that was not needed: where it was, vLLM admits nobody in the same step.
         """
-        if self._generated_kv + self._reading_kv + self._generating <= self._kv_tokens:
+        if self._used() + self._generating <= self._kv_tokens:
             return True
-        while self._generated_kv + self._reading_kv + self._generating > self._kv_tokens:
-            one = self._admitted.pop()
-            if one.serial:
-                one.generated += self._step - one.joined
-                one.serial = 0
-                one.last = self.now
-                self._generating -= 1
-                self._generated_kv -= one.prompt + one.generated - 1
-            elif one.left:
-                self._reading.pop()
-                self._reading_kv -= one.prompt + one.generated
-                one.left = 0
-            else:
-                continue  # it has ended
-            one.queued = self.now
-            self._waiting.appendleft(one)
-            self.tally.preemptions += 1
+        while self._used() + self._generating > self._kv_tokens:
+            self._preempt()
         return False
+
+    def _preempt(self) -> None:
+        """The request that was admitted last waits again, before all others."""
+        one = self._admitted.pop()
+        while not (one.serial or one.left):
+            one = self._admitted.pop()  # they have ended
+        if one.serial:
+            one.generated += self._step - one.joined
+            one.serial = 0
+            one.last = self.now
+            self._generating -= 1
+            self._generated_kv -= one.prompt + one.generated - 1
+        else:
+            self._reading.pop()
+            self._reading_kv -= one.prompt + one.generated - one.left
+            one.left = 0
+        one.queued = self.now
+        self._waiting.appendleft(one)
+        self.tally.preemptions += 1
 
     def _alike(self) -> int:
         """Steps until something happens: an answer ends, the cache is full, a request arrives."""
@@ -223,7 +201,7 @@ class Engine:
         while ends[0][2].serial != ends[0][1]:
             heappop(ends)  # of a request that was preempted
         steps = min(ends[0][0] - self._step, self._longest_run)
-        used = self._generated_kv + self._reading_kv
+        used = self._used()
         if used + generating * steps > self._kv_tokens:
             steps = (self._kv_tokens - used) // generating
         free = self._seats > generating + len(self._reading)
@@ -244,7 +222,7 @@ class Engine:
         context = self._generated_kv / generating + (steps + 1) / 2 if generating else 0.0
         seconds = self._seconds(generating, context, tokens, prompt_context)
         passed, running = seconds * steps, generating + len(self._reading)
-        used = self._generated_kv + self._reading_kv
+        used = self._used()
         tally.kv_seconds += (used + generating * (steps + 1) / 2) * passed
         tally.running_seconds += running * passed
         used += generating * steps
