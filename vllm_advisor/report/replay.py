@@ -29,7 +29,7 @@ def print_replay(page: Page, report: Mapping[str, Any]) -> None:
         _print_trace(page, replay["trace"])
     times = (
         ("TTFT", report["ttft_ms"], replay["ttft_ms"]),
-        ("per output token, of a request", report["tpot_ms"], replay["tpot_ms"]),
+        ("per output token", report["tpot_ms"], replay["tpot_ms"]),
         ("between two tokens", report["tpot_ms"], replay["itl_ms"]),
         ("whole request", report["e2e_ms"], replay["e2e_ms"]),
     )

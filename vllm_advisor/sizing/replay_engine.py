@@ -231,6 +231,8 @@ class Engine:
         if generating:
             tally.itl.add(seconds, generating * steps)
             self._generated_kv += generating * steps
+        tally.busy_seconds += passed
+        tally.read_tokens += tokens
         tally.steps += steps
         self._step += steps
         self.now += passed

@@ -19,7 +19,7 @@ StepSeconds = Callable[[float, float, float, float], float]
 
 
 def step_function(
-    work: StepWork, constants: LatencyConstants, *, prompt_engines: int = 1
+    work: StepWork, constants: LatencyConstants, *, elsewhere: float = 0.0
 ) -> StepSeconds:
     """``step_parts(...).seconds`` of sequences, context, prompt tokens and prompt context.
 
@@ -30,7 +30,8 @@ def step_function(
     Args:
         work: what a step has to do.
         constants: how fast that goes.
-        prompt_engines: data-parallel engines that read prompts at the same time.
+        elsewhere: prompt tokens that the other data-parallel engines bring to the experts in the
+            same step, all of them together.
     """
     dense = replace(work, experts=0, expert_bytes=0, expert_seconds=0.0)
     idle = step_parts(dense, constants, sequences=0, context=0)
@@ -71,7 +72,7 @@ def step_function(
             compute += head + prompt_tokens * pairs
             fixed += prompt_overhead
         if computed:
-            everywhere = sequences * engines + prompt_tokens * prompt_engines
+            everywhere = sequences * engines + prompt_tokens + elsewhere
             memory += read_all * (1 - missed ** max(1.0, everywhere * spread))
             compute += everywhere * computed
         return cbrt(memory**3 + compute**3) + fixed

@@ -196,6 +196,7 @@ def test_a_queue_that_grows_by_chance_is_no_growth() -> None:
     [
         (ReplayRequest(0.0, 0, 5), InputError, "request 0 has no meaning"),
         (ReplayRequest(float("inf"), 5, 5), InputError, "request 0 has no meaning"),
+        (ReplayRequest(2e9, 5, 5), InputError, "request 0 arrives 2e.09 seconds"),
         (ReplayRequest(0.0, 10**6, 5), InfeasibleError, "a request of 1,000,005 tokens"),
     ],
 )

@@ -48,6 +48,25 @@ def test_prompts_that_wait_for_each_other_in_full_explain_the_difference(engine:
     assert seen.tpot.mean > open_loop(engine, rate).tpot
 
 
+def test_engines_that_share_experts_meet_the_prompts_of_the_others_now_and_then() -> None:
+    group = station(
+        "qwen3-235b-a22b",
+        "h200-sxm",
+        8,
+        PROMPT,
+        OUTPUT,
+        data_parallel_size=8,
+        enable_expert_parallel=True,
+    )
+    calm = replay(group, poisson(0.01 * saturation(group), PROMPT, OUTPUT, 200))
+    assert calm.ttft.p50 == pytest.approx(group.floor, rel=0.05)
+    busy = simulate(group, prompt=PROMPTS, output=OUTPUTS, concurrency=64)
+    alone = replace(group, work=replace(group.work, engines=1))
+    assert busy.tpot is not None
+    assert busy.tpot.mean == pytest.approx(closed_loop(group, 64).tpot, rel=0.1)
+    assert busy.tpot.mean > 1.1 * closed_loop(alone, 64).tpot
+
+
 @pytest.mark.parametrize("users", [1, 8, 64])
 def test_a_closed_loop(engine: Station, users: int) -> None:
     seen = simulate(
