@@ -32,7 +32,7 @@ class Watched:
         self.steps: list[tuple[float, float, float, float]] = []
 
     def __call__(self, *asked: float) -> float:
-        self.steps.append(asked)
+        self.steps.append(asked[:4])
         return SECONDS(*asked)
 
 
@@ -82,10 +82,10 @@ def test_nobody_is_served_before_time(
     load: list[ReplayRequest], budget: int, seats: int, cache: int
 ) -> None:
     engine, _ = watched(load, budget, seats, cache)
-    least = SECONDS(1, 1, 0, 0.0)
+    least = SECONDS(1, 1, 0, 0.0, 0.0)
     for one, (arrival, first, last) in zip(load, engine.times, strict=True):
         new = one.prompt - min(one.cached, one.prompt - 1)
-        floor = max(new // budget, 1) * SECONDS(0, 0.0, min(new, budget), 0.0)
+        floor = max(new // budget, 1) * SECONDS(0, 0.0, min(new, budget), 0.0, 0.0)
         assert arrival == one.arrival
         assert first - arrival >= 0.02 + floor * (1 - 1e-9)
         assert last - first >= (one.output - 1) * least * (1 - 1e-9)
@@ -111,7 +111,7 @@ def test_steps_at_once_come_to_the_same(
     at_once = Engine(SECONDS, load, seats=seats, budget=budget, kv_tokens=cache, delay=0.02)
     at_once.run()
     # An arrival may fall on the other side of a step's end: then a request is a step or two later.
-    slowest = SECONDS(seats, 460, budget, 460)
+    slowest = SECONDS(seats, 460, budget, 460, 0.0)
     for a, b in zip(single.times, at_once.times, strict=True):
         assert abs(a[2] - b[2]) <= 0.005 * (b[2] - b[0]) + 3 * slowest
 

@@ -147,7 +147,7 @@ def test_the_schedule_is_that_of_vllm(
 ) -> None:
     theirs, preempted = by_vllm(tmp_path, requests_, **limits)
     ours = Engine(
-        lambda sequences, _, tokens, __: step_seconds(sequences + tokens),
+        lambda sequences, _, tokens, *__: step_seconds(sequences + tokens),
         requests_,
         delay=0.0,
         longest_run=1,

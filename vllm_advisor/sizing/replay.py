@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.sizing.replay_engine import Engine
+from vllm_advisor.sizing.replay_sequence import Elsewhere
 from vllm_advisor.sizing.replay_tally import Histogram, steady_rate
 from vllm_advisor.sizing.steady_state import Station
 from vllm_advisor.sizing.step_function import step_function
@@ -55,8 +56,9 @@ def replay(
     users = _shares(concurrency, lanes) if concurrency is not None else [None] * lanes
     places = [order[lane :: len(users)] for lane in range(len(users))]
 
-    def run(elsewhere: float) -> list[Engine]:
-        seconds = step_function(station.work, station.constants, elsewhere=elsewhere)
+    seconds = step_function(station.work, station.constants)
+
+    def run(elsewhere: Elsewhere | None) -> list[Engine]:
         made = [
             Engine(
                 seconds,
@@ -68,6 +70,7 @@ def replay(
                 users=at_once,
                 longest_run=longest_run or _ANY,
                 warm_up=-(-warm_up // len(users)),
+                elsewhere=elsewhere,
             )
             for lane, at_once in zip(places, users, strict=True)
         ]
@@ -75,34 +78,33 @@ def replay(
             engine.run()
         return made
 
-    served = run(0.0)
+    served = run(None)
     if station.work.engines > 1 and station.work.experts:
-        elsewhere = 0.0
+        # How long the prompts of the others take is known only from their replay.
+        elsewhere = _elsewhere(served, station.work.engines)
         for _ in range(_ROUNDS):
-            before, elsewhere = elsewhere, _elsewhere(served, station.work.engines)
-            if abs(elsewhere - before) <= _CLOSE * elsewhere:
-                break
             served = run(elsewhere)
+            seen = _elsewhere(served, station.work.engines)
+            # Halfway: a rate that is too high makes steps that are too slow, and the other way.
+            elsewhere = Elsewhere((elsewhere.rate + seen.rate) / 2, seen.chunk)
     counted = order[min(warm_up, len(order) - 1) :]
     return _summed(given, served, places, capacity, counted)
 
 
 _ANY = 1 << 60
 _LATEST = 1e9  # seconds, within which a clock tells microseconds
-_ROUNDS, _CLOSE = 6, 0.01
+_ROUNDS = 4
 
 
-def _elsewhere(engines: Sequence[Engine], group: int) -> float:
-    """Prompt tokens of the other engines of a group in a mean step of one.
+def _elsewhere(engines: Sequence[Engine], group: int) -> Elsewhere:
+    """What the other engines of a group read while one takes its steps.
 
-    They share experts and so wait for each other in each step; when the others read prompts is
-    independent of what this one does.
+    They share experts and so wait for each other in each step.
     """
-    total = max(engine.now for engine in engines) * len(engines)
-    read = sum(engine.tally.read_tokens for engine in engines)
-    busy = sum(engine.tally.busy_seconds for engine in engines)
-    steps = sum(engine.tally.steps for engine in engines)
-    return (group - 1) * read / total * busy / steps
+    tallies = [engine.tally for engine in engines]
+    read = sum(tally.read_tokens for tally in tallies)
+    mean = read / (max(engine.now for engine in engines) * len(engines))
+    return Elsewhere((group - 1) * mean, read / sum(tally.prompt_steps for tally in tallies))
 
 
 def kv_capacity(station: Station) -> int:

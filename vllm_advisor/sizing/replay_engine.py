@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import ceil
 
-from vllm_advisor.sizing.replay_sequence import ReplayedSequence
+from vllm_advisor.sizing.replay_sequence import Elsewhere, ReplayedSequence
 from vllm_advisor.sizing.replay_tally import Histogram, Tally
 from vllm_advisor.sizing.step_function import StepSeconds
 from vllm_advisor.types.replay import ReplayRequest
@@ -40,6 +40,7 @@ class Engine:
             the requests then say nothing.
         longest_run: steps that are taken at once, at most.
         warm_up: first requests; times between tokens count from when the next one arrives.
+        elsewhere: prompts of other engines that share the experts of this one.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Engine:
         users: int | None = None,
         longest_run: int = _MANY,
         warm_up: int = 0,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._seconds = seconds
         self._requests = requests
@@ -64,6 +66,8 @@ class Engine:
         self._closed = users is not None
         self._longest_run = longest_run
         self._warm_up = warm_up
+        self._elsewhere = elsewhere
+        self._owed = 0.0  # prompt tokens that were due elsewhere and are in no step yet
         self.tally = Tally()
         self.now = 0.0
         #: (arrival, first token, last token) of each request.
@@ -210,17 +214,34 @@ class Engine:
             until, limit = self._coming[0][0] - self.now, steps
             for _ in range(2):
                 context = self._generated_kv / generating + (steps + 1) / 2
-                steps = min(limit, ceil(until / self._seconds(generating, context, 0, 0.0)))
+                steps = min(limit, ceil(until / self._seconds(generating, context, 0, 0.0, 0.0)))
                 if steps == limit:
                     break
             steps = max(1, steps)
+        if self._elsewhere is not None:
+            steps = min(steps, self._until_elsewhere(self._elsewhere))
         return steps
+
+    def _until_elsewhere(self, elsewhere: Elsewhere) -> int:
+        """Steps before the one that meets a prompt of another engine; 1 where it is the next."""
+        missing = elsewhere.chunk - self._owed
+        if missing <= 0:
+            return 1
+        context = self._generated_kv / self._generating + 1
+        seconds = self._seconds(self._generating, context, 0, 0.0, 0.0)
+        return max(1, ceil(missing / (elsewhere.rate * seconds)))
 
     def _take(self, steps: int, tokens: int, prompt_context: float) -> None:
         """Let the time of these steps pass; each running request gets a token in each."""
         generating, tally = self._generating, self.tally
         context = self._generated_kv / generating + (steps + 1) / 2 if generating else 0.0
-        seconds = self._seconds(generating, context, tokens, prompt_context)
+        other = 0.0
+        if self._elsewhere is not None and self._owed >= self._elsewhere.chunk:
+            other = self._owed - self._owed % self._elsewhere.chunk
+            self._owed -= other
+        seconds = self._seconds(generating, context, tokens, prompt_context, other)
+        if self._elsewhere is not None:
+            self._owed += self._elsewhere.rate * seconds * steps
         passed, running = seconds * steps, generating + len(self._reading)
         used = self._used()
         tally.kv_seconds += (used + generating * (steps + 1) / 2) * passed
@@ -231,8 +252,9 @@ class Engine:
         if generating:
             tally.itl.add(seconds, generating * steps)
             self._generated_kv += generating * steps
-        tally.busy_seconds += passed
-        tally.read_tokens += tokens
+        if tokens:
+            tally.read_tokens += tokens
+            tally.prompt_steps += 1
         tally.steps += steps
         self._step += steps
         self.now += passed

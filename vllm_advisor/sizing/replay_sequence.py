@@ -1,6 +1,8 @@
-"""A request while it is replayed."""
+"""What an engine of a replay works on: its requests, and prompts of others that it waits for."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from vllm_advisor.types.replay import ReplayRequest
 
@@ -37,3 +39,10 @@ class ReplayedSequence:
         self.first = self.last = (
             0.0  # when it got its first token, and its last before a preemption
         )
+
+
+class Elsewhere(NamedTuple):
+    """Prompt tokens per second of other engines that share experts, and how many come at once."""
+
+    rate: float
+    chunk: float

@@ -55,11 +55,11 @@ class Tally:
     """Sums over the steps of one engine; ``*_seconds`` are amounts times how long they lasted."""
 
     __slots__ = (
-        "busy_seconds",
         "itl",
         "kv_most",
         "kv_seconds",
         "preemptions",
+        "prompt_steps",
         "read_tokens",
         "running_most",
         "running_seconds",
@@ -72,9 +72,9 @@ class Tally:
 
     def __init__(self) -> None:
         self.itl = Histogram()
-        self.busy_seconds = self.kv_seconds = self.running_seconds = self.waiting_seconds = 0.0
+        self.kv_seconds = self.running_seconds = self.waiting_seconds = 0.0
         self.kv_most = self.running_most = self.waiting_most = 0
-        self.steps = self.preemptions = self.read_tokens = 0
+        self.steps = self.preemptions = self.prompt_steps = self.read_tokens = 0
         self.waiting_at_half: int | None = None
         self.waiting_at_last: int | None = None
 

@@ -14,14 +14,15 @@ from vllm_advisor.sizing.step_time import cache_bytes, step_parts
 from vllm_advisor.sizing.step_work import StepWork
 from vllm_advisor.types.latency import LatencyConstants
 
-# sequences, context, prompt tokens, prompt context -> seconds
-StepSeconds = Callable[[float, float, float, float], float]
+# sequences, context, prompt tokens, prompt context, prompt tokens elsewhere -> seconds
+StepSeconds = Callable[[float, float, float, float, float], float]
 
 
-def step_function(
-    work: StepWork, constants: LatencyConstants, *, elsewhere: float = 0.0
-) -> StepSeconds:
-    """``step_parts(...).seconds`` of sequences, context, prompt tokens and prompt context.
+def step_function(work: StepWork, constants: LatencyConstants) -> StepSeconds:
+    """``step_parts(...).seconds`` of the numbers of a step.
+
+    These are sequences, context, prompt tokens, prompt context, and the prompt tokens that the
+    other data-parallel engines bring to the experts in the same step, all of them together.
 
     The coefficients are taken from ``step_parts`` itself, part by part, so that there is one
     formula: each part is linear in what it is asked about, but for the experts that a step touches
@@ -30,8 +31,6 @@ def step_function(
     Args:
         work: what a step has to do.
         constants: how fast that goes.
-        elsewhere: prompt tokens that the other data-parallel engines bring to the experts in the
-            same step, all of them together.
     """
     dense = replace(work, experts=0, expert_bytes=0, expert_seconds=0.0)
     idle = step_parts(dense, constants, sequences=0, context=0)
@@ -56,7 +55,11 @@ def step_function(
     reading, exchange, overhead = idle.memory, idle.exchange, idle.overhead
 
     def seconds(
-        sequences: float, context: float, prompt_tokens: float, prompt_context: float
+        sequences: float,
+        context: float,
+        prompt_tokens: float,
+        prompt_context: float,
+        elsewhere: float,
     ) -> float:
         tokens = sequences + prompt_tokens
         memory, compute = reading, tokens * token + sequences * head

@@ -10,6 +10,7 @@ from replay_stations import station
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.sizing.replay import kv_capacity, replay
 from vllm_advisor.sizing.replay_engine import Engine
+from vllm_advisor.sizing.replay_sequence import Elsewhere
 from vllm_advisor.sizing.replay_tally import Histogram, Tally
 from vllm_advisor.types.replay import Distribution, ReplayRequest
 
@@ -126,7 +127,7 @@ def test_a_closed_loop_follows_at_once() -> None:
 def test_cached_tokens_are_not_read_but_the_last() -> None:
     seen = []
 
-    def seconds(sequences: float, context: float, tokens: float, pairs: float) -> float:
+    def seconds(_: float, __: float, tokens: float, pairs: float, ___: float) -> float:
         seen.append((tokens, pairs))
         return 1.0
 
@@ -141,6 +142,25 @@ def test_cached_tokens_are_not_read_but_the_last() -> None:
         ).run()
     # 40 tokens that see 60 and half of their own, on average; then only the last.
     assert seen == [(40, 80.0), (1, 99.5)]
+
+
+@pytest.mark.parametrize("longest_run", [1, 1000])
+def test_prompts_of_other_engines_come_when_they_are_due(longest_run: int) -> None:
+    # 25 tokens a second in chunks of 50. Two steps of a second: 50 are due, and the third takes
+    # 1.5 s; 37.5 + 25 are due before the fifth, which leaves 12.5 + 37.5 for the sixth.
+    engine = Engine(
+        lambda *asked: 1.0 + asked[4] / 100,
+        [ReplayRequest(0.0, 100, 6)],
+        seats=1,
+        budget=1000,
+        kv_tokens=1000,
+        delay=0.0,
+        longest_run=longest_run,
+        elsewhere=Elsewhere(25.0, 50.0),
+    )
+    engine.run()
+    assert engine.times == [(0.0, 1.0, 1.0 + 1.0 + 1.5 + 1.0 + 1.5 + 1.5)]
+    assert engine.tally.itl.count == 5
 
 
 def test_steps_at_once_are_steps_one_by_one() -> None:

@@ -26,6 +26,7 @@ def test_seconds_are_those_of_the_parts(
     engine = station(model, gpu, gpus, 1000, 300, **args)
     random = Random(1)  # noqa: S311 - the same numbers each time
     for engines in (1, 8):
+        seconds = step_function(engine.work, engine.constants)
         for _ in range(100):
             sequences = random.choice([0, 1, 1.5, 7, 300])
             prompt = random.choice([0, 1, 333, 8192])
@@ -40,7 +41,7 @@ def test_seconds_are_those_of_the_parts(
                 prompt_engines=engines,
             )
             # So many engines read as much as this one.
-            seconds = step_function(engine.work, engine.constants, elsewhere=(engines - 1) * prompt)
+            elsewhere = (engines - 1) * prompt
             assert math.isclose(
-                seconds(sequences, context, prompt, seen), parts.seconds, rel_tol=1e-9
+                seconds(sequences, context, prompt, seen, elsewhere), parts.seconds, rel_tol=1e-9
             )
