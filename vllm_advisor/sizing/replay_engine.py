@@ -128,7 +128,8 @@ class Engine:
         Returns:
             How many there are, and how many pairs of tokens their attention sees.
         """
-        admits = self._make_room()
+        while self._used() + self._generating > self._kv_tokens:
+            self._preempt()
         budget = self._budget - self._generating
         tokens, pairs = 0, 0.0
         reading, waiting = self._reading, self._waiting
@@ -142,7 +143,7 @@ class Engine:
             one.left -= tokens
             self._reading_kv += tokens
             budget -= tokens
-        if not (admits and waiting and budget):
+        if not (waiting and budget):
             return tokens, pairs
         seats = self._seats - self._generating - len(reading)
         while waiting and budget and seats:
@@ -168,20 +169,11 @@ class Engine:
         """Tokens in the KV cache."""
         return self._generated_kv + self._reading_kv
 
-    def _make_room(self) -> bool:
-        """Preempt until every running request has room for its next token.
-
-        Returns:
-            Whether that was not needed: where it was, vLLM admits nobody in the same step.
-        """
-        if self._used() + self._generating <= self._kv_tokens:
-            return True
-        while self._used() + self._generating > self._kv_tokens:
-            self._preempt()
-        return False
-
     def _preempt(self) -> None:
-        """The request that was admitted last waits again, before all others."""
+        """The request that was admitted last waits again, before all others.
+
+        It does not fit into the same step, in which vLLM would not admit it either.
+        """
         one = self._admitted.pop()
         while not (one.serial or one.left):
             one = self._admitted.pop()  # they have ended

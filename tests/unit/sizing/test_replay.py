@@ -108,6 +108,12 @@ def test_a_full_cache_preempts_the_latest() -> None:
     assert engine.tally.kv_most == 84
 
 
+def test_a_preempted_request_comes_before_those_that_wait() -> None:
+    # As above; the third would fit from 4 on, but waits behind the second until 10.
+    engine = served((0.0, 40, 10), (0.0, 40, 10), (0.5, 30, 1), kv_tokens=85)
+    assert engine.times[1:] == [(0.0, 1.0, 17.0), (0.5, 11.0, 11.0)]
+
+
 def test_a_prompt_that_is_read_is_preempted_before_what_generates() -> None:
     # At 1 the second gets room for all of its 55: 19 + 1 + 55 are 75 of 76. It reads 19 in a step.
     # The step from 3 needs 21 + 1 + 55, before its last 17 are read; it begins again once the
