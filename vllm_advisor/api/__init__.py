@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vllm_advisor.api.fixing import Fixes, fixes_of
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
+    from vllm_advisor.api.replaying import estimate_trace
     from vllm_advisor.api.routing import RouteReport, route, route_trace
     from vllm_advisor.api.rule_choice import CheckOptions, check_options, find_config
     from vllm_advisor.api.rule_list import list_rules
@@ -49,6 +50,7 @@ _WHERE = {
     "check_options": "rule_choice",
     "estimate": "estimating",
     "estimate_report": "estimate_report",
+    "estimate_trace": "replaying",
     "explain": "explaining",
     "find_config": "rule_choice",
     "fixes_of": "fixing",
@@ -87,6 +89,7 @@ __all__ = [
     "check_options",
     "estimate",
     "estimate_report",
+    "estimate_trace",
     "explain",
     "find_config",
     "fixes_of",

@@ -11,7 +11,7 @@ from typing import Any
 from vllm_advisor.api.arguments import read_words
 from vllm_advisor.api.calibration_report import CalibrationReport, Compared, ComparedRun
 from vllm_advisor.api.measurement_files import read_measurements
-from vllm_advisor.api.serving_engine import ServingEngine, find_engine, refuse_other_gpu
+from vllm_advisor.api.timed_engine import TimedEngine, find_engine
 from vllm_advisor.api.writing import write_text
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.knowledge.calibration_file import read_calibration
@@ -70,12 +70,16 @@ def calibrate(
             fix="a share from 0 up to, not including, 1",
         )
     measured = read_measurements(results)
-    engine = find_engine(
-        model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, engine_args=engine_args
-    )
     start = fit or load_latency()
-    refuse_other_gpu(start, engine.accelerator)
-    observations = [_observed(engine, start, one, prefix_hit_rate) for one in measured.measurements]
+    engine = find_engine(
+        model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        vllm_version=vllm_version,
+        fit=start,
+        engine_args=engine_args,
+    )
+    observations = [_observed(engine, one, prefix_hit_rate) for one in measured.measurements]
     for one, observed in zip(measured.measurements, observations, strict=True):
         _refuse_absurd(one, observed, start.constants)
     found = calibrated(start.constants, observations)
@@ -88,7 +92,7 @@ def calibrate(
         for one, observed in zip(measured.measurements, observations, strict=True)
     )
     return CalibrationReport(
-        model=engine.model.model_id,
+        model=engine.facts.model_id,
         gpu=engine.accelerator.id,
         gpus=engine.sized.settings.gpus,
         vllm_version=engine.sized.vllm_version,
@@ -140,17 +144,10 @@ def write_calibration(
     write_text(report.text(), Path(path), overwrite=overwrite)
 
 
-def _observed(
-    engine: ServingEngine, fit: LatencyFit, one: Measurement, prefix_hit_rate: float | None
-) -> Observation:
+def _observed(engine: TimedEngine, one: Measurement, prefix_hit_rate: float | None) -> Observation:
     rate = one.prefix_hit_rate if prefix_hit_rate is None else prefix_hit_rate
     try:
-        station = engine.station(
-            fit,
-            prompt=one.prompt_tokens,
-            output=one.output_tokens,
-            prefix_hit_rate=rate or 0.0,
-        )
+        station = engine.station(one.prompt_tokens, one.output_tokens, rate or 0.0)
     except InfeasibleError as error:
         raise InputError(
             f"the server as described cannot have served this: {error.what}",
@@ -210,7 +207,7 @@ def _compared(
 
 
 def _notes(
-    engine: ServingEngine, found: Refitted, measurements: Sequence[Measurement]
+    engine: TimedEngine, found: Refitted, measurements: Sequence[Measurement]
 ) -> Iterator[str]:
     if not found.free:
         yield "nothing that was measured depends on a constant that is calibrated: none changed"
@@ -219,7 +216,7 @@ def _notes(
             f"{name} stopped at {getattr(found.constants, name):g}, the limit of what is possible: "
             f"check that {engine.accelerator.name} and the engine arguments are those of the server"
         )
-    asked = engine.model.model_id.rsplit("/", 1)[-1].lower()
+    asked = engine.facts.model_id.rsplit("/", 1)[-1].lower()
     for name in sorted({m.model for m in measurements if m.model}):
         if name.rsplit("/", 1)[-1].lower() != asked:
-            yield f"the files call the model {name}; it is taken to be {engine.model.model_id}"
+            yield f"the files call the model {name}; it is taken to be {engine.facts.model_id}"

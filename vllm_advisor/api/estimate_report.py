@@ -18,6 +18,7 @@ def estimate_report(
     engine_args: dict[str, Any],
     words: Sequence[str] = (),
     calibration: str | Path | None = None,
+    trace: str | None = None,
     **load: Any,
 ) -> dict[str, Any]:
     """What :func:`~vllm_advisor.estimate` says, as plain data.
@@ -28,12 +29,16 @@ def estimate_report(
         engine_args: vLLM's dest names.
         words: more of them, as ``NAME=VALUE``; they win.
         calibration: a file of constants, as ``vllm-advisor calibrate`` writes it.
+        trace: recorded traffic instead of lengths and a load; then as ``estimate_trace`` says.
         **load: GPU, lengths and load, as in :func:`~vllm_advisor.estimate`.
     """
     given = {**engine_args, **read_words(load_engine(vllm_version), words)}
-    fit = None
     if calibration is not None:
         from vllm_advisor.knowledge.calibration_file import read_calibration  # noqa: PLC0415
 
-        fit = read_calibration(calibration)
-    return estimate(model, vllm_version=vllm_version, fit=fit, **load, **given).to_dict()
+        load["fit"] = read_calibration(calibration)
+    if trace is None:
+        return estimate(model, vllm_version=vllm_version, **load, **given).to_dict()
+    from vllm_advisor.api.replaying import estimate_trace  # noqa: PLC0415 - seldom asked for
+
+    return estimate_trace(model, trace, vllm_version=vllm_version, **load, **given).to_dict()

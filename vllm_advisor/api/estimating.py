@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vllm_advisor.api.serving_engine import find_engine, refuse_other_gpu
+from vllm_advisor.api.second_opinion import ask, installed_version, question_of
+from vllm_advisor.api.timed_engine import TimedEngine, find_engine
 from vllm_advisor.errors import InputError
-from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.sizing.performance import Performance, performance
+from vllm_advisor.sizing.steady_state import Station
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit, Span
+from vllm_advisor.types.second_opinion import SecondOpinion
 from vllm_advisor.types.source import Confidence
 
 _MS = 1000
@@ -31,10 +33,12 @@ class EstimateReport:
     fit: LatencyFit
     not_modelled: tuple[str, ...]
     confidence: Confidence
+    replay: dict[str, Any] | None = None
+    second_opinion: SecondOpinion | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are only ever added (see ``schema_version``)."""
-        p = self.performance
+        p, other = self.performance, self.second_opinion
         return {
             "schema_version": "1",
             "model": self.model,
@@ -70,6 +74,8 @@ class EstimateReport:
                 "date": self.fit.date,
             },
             "confidence": self.confidence.value,
+            **({"second_opinion": other.to_dict()} if other else {}),
+            **({"replay": self.replay} if self.replay is not None else {}),
         }
 
     def _first(self, span: Span) -> dict[str, float | None]:
@@ -95,7 +101,10 @@ def estimate(
     request_rate: float | None = None,
     vllm_version: str | None = None,
     prefix_hit_rate: float = 0.0,
+    replicas: int = 1,
+    simulated_requests: int | None = None,
     fit: LatencyFit | None = None,
+    second_opinion: str | None = None,
     **engine_args: Any,
 ) -> EstimateReport:
     """Latency and throughput of one deployment.
@@ -110,27 +119,33 @@ def estimate(
         request_rate: requests per second, arriving at random.
         vllm_version: default is the newest whose facts are known.
         prefix_hit_rate: share of the prompt's tokens that prefix caching finds, 0 to 1.
+        replicas: equal deployments that share the load.
+        simulated_requests: requests of this load to replay, for its tails.
         fit: constants to use instead of the bundled ones (see ``vllm-advisor calibrate``).
+        second_opinion: another tool to ask the same: ``aiconfigurator``. Its answer stands beside
+            ours and changes nothing of it.
         **engine_args: vLLM's dest names.
 
     Where more requests arrive than are served, ``saturated`` is true, there is no TTFT, and the
     throughput is the most there is.
 
     Raises:
-        InputError: an argument has no meaning.
+        InputError: an argument has no meaning, or the tool of the second opinion is not installed.
         InfeasibleError: vLLM would not start, or the request does not fit.
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
     _check(input_tokens, output_tokens, concurrency, request_rate, prefix_hit_rate)
+    check_counts(replicas=replicas, simulated_requests=simulated_requests)
+    if second_opinion is not None:
+        installed_version(second_opinion)
     engine = find_engine(
-        model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, engine_args=engine_args
+        model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        vllm_version=vllm_version,
+        fit=fit,
+        engine_args=engine_args,
     )
-    fit = fit or load_latency()
-    refuse_other_gpu(fit, engine.accelerator)
-    station = engine.station(
-        fit, prompt=input_tokens, output=output_tokens, prefix_hit_rate=prefix_hit_rate
-    )
-    notes = engine.notes(fit)
     load: dict[str, float] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
     if request_rate is not None:
         load["request_rate"] = request_rate
@@ -138,40 +153,78 @@ def estimate(
         load["concurrency"] = concurrency or 1
     if prefix_hit_rate:
         load["prefix_hit_rate"] = prefix_hit_rate
+    if replicas > 1:
+        load["replicas"] = replicas
+    station = engine.station(input_tokens, output_tokens, prefix_hit_rate)
+    engines = engine.settings.data_parallel_size * replicas
+    replayed = None
+    if simulated_requests is not None:
+        from vllm_advisor.api.simulating import simulated_load  # noqa: PLC0415 - seldom asked for
+
+        replayed = simulated_load(engine, station, load, simulated_requests, engines)
+    other = None
+    if second_opinion is not None:
+        asked = question_of(
+            model,
+            engine.facts,
+            engine.settings,
+            engine.layout,
+            engine.accelerator,
+            load=load,
+            cached=station.cached,
+        )
+        other = ask(second_opinion, asked)
+    return report_of(engine, station, load, engines=engines, replay=replayed, other=other)
+
+
+def report_of(
+    engine: TimedEngine,
+    station: Station,
+    load: dict[str, float],
+    *,
+    engines: int,
+    replay: dict[str, Any] | None,
+    other: SecondOpinion | None = None,
+) -> EstimateReport:
+    """The steady state of so many engines under a load, with what a replay of it said."""
+    settings, notes = engine.settings, engine.notes
     return EstimateReport(
-        model=engine.model.model_id,
+        model=engine.facts.model_id,
         gpu=engine.accelerator.id,
-        gpus=engine.sized.settings.gpus,
+        gpus=settings.gpus,
         vllm_version=engine.sized.vllm_version,
         engine_args=engine.sized.engine_args,
         load=load,
         performance=performance(
             station,
-            fit,
-            engines=engine.engines,
-            concurrency=concurrency,
-            requests_per_second=request_rate,
+            engine.fit,
+            engines=engines,
+            concurrency=load.get("concurrency"),
+            requests_per_second=load.get("request_rate"),
         ),
-        fit=fit,
-        not_modelled=(*notes, *_of_other_model(fit, engine.model.model_id)),
-        confidence=_confidence(notes, fit, engine.model.model_id),
+        fit=engine.fit,
+        not_modelled=(*notes, *_of_other_model(engine)),
+        confidence=_confidence(notes, engine),
+        replay=replay,
+        second_opinion=other,
     )
 
 
-def _of_other_model(fit: LatencyFit, model: str) -> tuple[str, ...]:
+def _of_other_model(engine: TimedEngine) -> tuple[str, ...]:
     """What is to be known of a calibration, and lowers nothing: it is better than none."""
-    on = fit.calibrated_on
-    if on is None or on.model == model:
+    on = engine.fit.calibrated_on
+    if on is None or on.model == engine.facts.model_id:
         return ()
     return (f"calibrated with {on.model}, not with this model",)
 
 
-def _confidence(notes: tuple[str, ...], fit: LatencyFit, model: str) -> Confidence:
+def _confidence(notes: tuple[str, ...], engine: TimedEngine) -> Confidence:
     """High where the same model was measured on the same GPU, often enough."""
     if notes:
         return Confidence.LOW
-    on = fit.calibrated_on
-    if on is not None and on.model == model and on.measurements >= ENOUGH_MEASUREMENTS:
+    on = engine.fit.calibrated_on
+    known = on is not None and on.model == engine.facts.model_id
+    if known and on is not None and on.measurements >= ENOUGH_MEASUREMENTS:
         return Confidence.HIGH
     return Confidence.MEDIUM
 
@@ -201,6 +254,18 @@ def _check(
         )
 
 
+def check_counts(**counts: int | None) -> None:
+    """Numbers of things to make or to serve.
+
+    Raises:
+        InputError: one is not from 1 to a million.
+    """
+    for name, count in counts.items():
+        if count is not None and not 1 <= count <= _MOST:
+            raise InputError(f"{name} is {count}", where=name, fix=f"from 1 to {_MOST:,}")
+
+
+_MOST = 1_000_000
 _RANGES = {
     "input_tokens": "at least 1",
     "output_tokens": "at least 1",

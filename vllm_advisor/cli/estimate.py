@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vllm_advisor.cli.output import DataFormat, print_data
+from vllm_advisor.cli.output import DataFormat, open_stdin, print_data
+from vllm_advisor.errors import InputError
+
+
+class SecondOpinion(StrEnum):
+    """Tools that can be asked the same."""
+
+    AICONFIGURATOR = "aiconfigurator"
 
 
 def register(app: typer.Typer) -> None:
@@ -20,8 +28,12 @@ def estimate(
         str, typer.Argument(help="Hub id, bundled name, folder with config.json, or config.json.")
     ],
     gpu: Annotated[str, typer.Option(help="GPU profile or NVML name.")],
-    input_tokens: Annotated[int, typer.Option(min=1, help="Mean tokens of a prompt.")],
-    output_tokens: Annotated[int, typer.Option(min=1, help="Mean tokens of an answer.")],
+    input_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Mean tokens of a prompt.")
+    ] = None,
+    output_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Mean tokens of an answer.")
+    ] = None,
     gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of one node.")] = 1,
     concurrency: Annotated[
         float | None,
@@ -33,6 +45,35 @@ def estimate(
     prefix_hit_rate: Annotated[
         float, typer.Option(help="Share of the prompt that prefix caching finds, 0 to 1.")
     ] = 0.0,
+    replicas: Annotated[
+        int, typer.Option(min=1, help="Equal deployments that get the requests in turn.")
+    ] = 1,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Replay requests of this load, for its tails.")
+    ] = False,
+    requests: Annotated[
+        int | None,
+        typer.Option(min=1, max=1_000_000, help="--simulate: how many requests (2,000)."),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            help="Recorded traffic with arrivals and lengths, instead of a load: CSV or JSONL, "
+            "plain or gzip; - for standard input."
+        ),
+    ] = None,
+    speedup: Annotated[
+        float | None, typer.Option(help="--trace: requests arrive so much faster than they did.")
+    ] = None,
+    prompt_column: Annotated[
+        str | None, typer.Option(help="--trace: column with the length of the prompt.")
+    ] = None,
+    output_column: Annotated[
+        str | None, typer.Option(help="--trace: column with the length of the answer.")
+    ] = None,
+    arrival_column: Annotated[
+        str | None, typer.Option(help="--trace: column with the time of arrival.")
+    ] = None,
     tensor_parallel_size: Annotated[
         int | None, typer.Option("--tensor-parallel-size", "-tp", min=1)
     ] = None,
@@ -57,6 +98,10 @@ def estimate(
     calibration: Annotated[
         Path | None, typer.Option(help="Constants of your own server (vllm-advisor calibrate).")
     ] = None,
+    second_opinion: Annotated[
+        SecondOpinion | None,
+        typer.Option(help="Ask this tool as well: pip install 'vllm-advisor[aiconfigurator]'."),
+    ] = None,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
 ) -> None:
@@ -68,10 +113,32 @@ def estimate(
 
       vllm-advisor estimate qwen3-32b --gpu h200-sxm --input-tokens 1000 --output-tokens 300 --request-rate 2
 
+      vllm-advisor estimate qwen3-32b --gpu h200-sxm --input-tokens 1000 --output-tokens 300 --request-rate 2 --simulate
+
+      vllm-advisor estimate qwen3-32b --gpu h200-sxm --trace requests.csv --speedup 1.5 --replicas 2
+
       vllm-advisor estimate qwen3-32b --gpu h200-sxm --input-tokens 1000 --output-tokens 300 --calibration calibration.yaml
     """  # noqa: E501 - examples are whole lines
     from vllm_advisor import api
 
+    load = _load(
+        {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "concurrency": concurrency,
+            "request_rate": request_rate,
+            "simulate": simulate or None,
+            "requests": requests,
+            "second_opinion": second_opinion.value if second_opinion else None,
+        },
+        {
+            "trace": trace,
+            "speedup": speedup,
+            "prompt_column": prompt_column,
+            "output_column": output_column,
+            "arrival_column": arrival_column,
+        },
+    )
     given = {
         "tensor_parallel_size": tensor_parallel_size,
         "pipeline_parallel_size": pipeline_parallel_size,
@@ -86,15 +153,13 @@ def estimate(
         model,
         gpu=gpu,
         gpu_count=gpu_count,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        concurrency=concurrency,
-        request_rate=request_rate,
         prefix_hit_rate=prefix_hit_rate,
+        replicas=replicas,
+        **load,
         vllm_version=vllm_version,
+        calibration=calibration,
         engine_args={name: value for name, value in given.items() if value is not None},
         words=tuple(set_args or ()),
-        calibration=calibration,
     )
     if output_format is DataFormat.TABLE:
         from vllm_advisor.report.estimate import print_estimate
@@ -102,3 +167,48 @@ def estimate(
         print_estimate(report)
     else:
         print_data(report, output_format)
+
+
+_SIMULATED = 2000
+
+
+def _load(made: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
+    """Lengths and a load, or a trace, whose options exclude each other.
+
+    Raises:
+        InputError: an option would do nothing, or there are neither lengths nor a trace.
+    """
+    of_load = {name: value for name, value in made.items() if value is not None}
+    of_trace = {name: value for name, value in recorded.items() if value is not None}
+    if "trace" in of_trace:
+        for name in of_load:
+            raise InputError(
+                f"{_option(name)} and --trace exclude each other: the trace says what is asked",
+                where=_option(name),
+                fix=f"leave out {_option(name)}, or --trace",
+            )
+        stdin = open_stdin("a trace") if of_trace["trace"] == "-" else None
+        return {**of_trace, "stream": stdin}
+    for name in of_trace:
+        raise InputError(
+            f"{_option(name)} goes with --trace", where=_option(name), fix="leave it out"
+        )
+    missing = [n for n in ("input_tokens", "output_tokens") if n not in of_load]
+    if missing:
+        raise InputError(
+            f"{_option(missing[0])} is not given, and no trace either",
+            where=_option(missing[0]),
+            fix="give --input-tokens N and --output-tokens N, or --trace FILE",
+        )
+    count = of_load.pop("requests", None)
+    if of_load.pop("simulate", False):
+        of_load["simulated_requests"] = count or _SIMULATED
+    elif count is not None:
+        raise InputError(
+            "--requests goes with --simulate", where="--requests", fix="add --simulate"
+        )
+    return of_load
+
+
+def _option(name: str) -> str:
+    return f"--{name}".replace("_", "-")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from vllm_advisor.errors import InputError
+from vllm_advisor.parse.trace_arrivals import arrival_reader
 from vllm_advisor.parse.trace_columns import Names, field_readers, find_columns
 from vllm_advisor.parse.trace_lines import trace_lines
 from vllm_advisor.parse.trace_rows import trace_rows
@@ -76,7 +77,10 @@ class Trace:
         self.columns.update({field: header[at] for field, at in found.items()})
         used = set(found.values())
         self.ignored.update(dict.fromkeys(n for at, n in enumerate(header) if at not in used))
-        return [(field, header[at], at, self._readers[field]) for field, at in found.items()]
+        readers = self._readers
+        if "arrival" in found:
+            readers = {**readers, "arrival": arrival_reader(header, header[found["arrival"]])}
+        return [(field, header[at], at, readers[field]) for field, at in found.items()]
 
     def _request(self, columns: list[_Column], values: Sequence[Any], line: int) -> TracedRequest:
         fields: dict[str, Any] = {}
@@ -89,9 +93,9 @@ class Trace:
                     f"{name} is {shown[:60]}{'...' if shown[60:] else ''}: {error}",
                     line,
                 ) from None
-        if fields["prompt_tokens"] is None:
-            name = columns[0][1]  # COLUMNS begins with it
-            raise self._wrong(f"{name} has no value", line)
+        for field in self._names.required:
+            if fields[field] is None:
+                raise self._wrong(f"{self.columns[field]} has no value", line)
         request = TracedRequest(**fields)
         if (request.history_tokens or 0) > request.prompt_tokens:
             raise self._wrong(

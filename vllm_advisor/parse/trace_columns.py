@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vllm_advisor.errors import InputError
+from vllm_advisor.parse.trace_arrivals import ARRIVAL_COLUMNS
 from vllm_advisor.types.trace import BlockId
 from vllm_advisor.types.workload import Needs
 
@@ -42,16 +43,31 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "max_tokens": ("max_tokens",),
     "hash_ids": ("hash_ids",),
 }
+_HOLDS = {
+    "prompt_tokens": "the length of the prompt",
+    "output_tokens": "the length of the answer",
+    "arrival": "the time of arrival",
+}
+_OPTIONS = {
+    "prompt_tokens": "--prompt-column or --output-column",
+    "output_tokens": "--prompt-column or --output-column",
+    "arrival": "--arrival-column",
+}
 _MOST_TOKENS = 10**12
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What a trace may call things; ``None`` takes any class or route."""
+    """What a trace may call things; ``None`` takes any class or route.
+
+    ``required`` are the fields that every row has to fill. Arrivals are read where they are one.
+    """
 
     prompt_column: str | None = None
     output_column: str | None = None
+    arrival_column: str | None = None
+    required: Collection[str] = ("prompt_tokens",)
     classes: Collection[str] | None = None
     routes: Collection[str] | None = None
 
@@ -60,13 +76,18 @@ def find_columns(header: Sequence[str], names: Names, where: str) -> dict[str, i
     """Positions of the columns that are understood, by the field they fill.
 
     Raises:
-        InputError: there is none for the prompt, one that was asked for is not there, or two
-            hold the same.
+        InputError: there is none for a field that is required, one that was asked for is not
+            there, or two hold the same.
     """
     lower = [str(name).strip().lower() for name in header]
-    asked = {"prompt_tokens": names.prompt_column, "output_tokens": names.output_column}
+    asked = {
+        "prompt_tokens": names.prompt_column,
+        "output_tokens": names.output_column,
+        "arrival": names.arrival_column,
+    }
+    columns = {**COLUMNS, "arrival": ARRIVAL_COLUMNS} if "arrival" in names.required else COLUMNS
     found: dict[str, int] = {}
-    for field, known in COLUMNS.items():
+    for field, known in columns.items():
         given = asked.get(field)
         wanted = (given.strip().lower(),) if given is not None else known
         places = [place for place, name in enumerate(lower) if name in wanted]
@@ -80,14 +101,14 @@ def find_columns(header: Sequence[str], names: Names, where: str) -> dict[str, i
             )
         if places:
             found[field] = places[0]
-        elif given is not None or field == "prompt_tokens":
+        elif given is not None or field in names.required:
             raise InputError(
                 f"there is no column {given!r}"
                 if given is not None
-                else "there is no column with the length of the prompt",
+                else f"there is no column with {_HOLDS[field]}",
                 where=where,
-                fix=f"its columns are: {_listed(header)}; name one with --prompt-column or "
-                f"--output-column, or call it one of: {', '.join(known)}",
+                fix=f"its columns are: {_listed(header)}; name one with {_OPTIONS[field]}, "
+                f"or call it one of: {', '.join(known)}",
             )
     return found
 

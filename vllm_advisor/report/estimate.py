@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from vllm_advisor.report.console import Page
-from vllm_advisor.report.values import counted, number, setting
+from vllm_advisor.report.replay import print_replay
+from vllm_advisor.report.values import counted, duration, number, setting
 
 _REGIMES = {
     "kv-limited": "requests wait for KV cache",
@@ -33,13 +34,21 @@ def print_estimate(report: Mapping[str, Any]) -> None:
     page.blank()
     first, itl = report["ttft_ms"], report["itl_ms"]
     rows = [
-        ("TTFT, alone", _time(first["floor"]), ""),
-        ("TTFT, mean", _time(first["point"]), _range(first, _time)),
-        ("TTFT, half of the requests", _time(first["p50"]["point"]), _range(first["p50"], _time)),
-        ("TTFT, nine of ten", _time(first["p90"]["point"]), _range(first["p90"], _time)),
-        ("per output token", _time(report["tpot_ms"]["point"]), _range(report["tpot_ms"], _time)),
-        ("  while a prompt is read", _time(itl["with_prompt"]), _steps(itl)),
-        ("whole request", _time(report["e2e_ms"]["point"]), _range(report["e2e_ms"], _time)),
+        ("TTFT, alone", duration(first["floor"]), ""),
+        ("TTFT, mean", duration(first["point"]), _range(first, duration)),
+        (
+            "TTFT, half of the requests",
+            duration(first["p50"]["point"]),
+            _range(first["p50"], duration),
+        ),
+        ("TTFT, nine of ten", duration(first["p90"]["point"]), _range(first["p90"], duration)),
+        (
+            "per output token",
+            duration(report["tpot_ms"]["point"]),
+            _range(report["tpot_ms"], duration),
+        ),
+        ("  while a prompt is read", duration(itl["with_prompt"]), _steps(itl)),
+        ("whole request", duration(report["e2e_ms"]["point"]), _range(report["e2e_ms"], duration)),
         _rate("output tokens/s", report["output_tokens_per_second"]),
         _rate("input and output tokens/s", report["total_tokens_per_second"]),
         ("requests/s", number(float(report["requests_per_second"])), ""),
@@ -63,6 +72,8 @@ def print_estimate(report: Mapping[str, Any]) -> None:
         _second_opinion(page, report)
     constants = report["constants"]
     page.text(f"Fitted to {constants['origin']} ({constants['date']})", indent=2, bullet="- ")
+    if "replay" in report:
+        print_replay(page, report)
 
 
 def _second_opinion(page: Page, report: Mapping[str, Any]) -> None:
@@ -75,8 +86,8 @@ def _second_opinion(page: Page, report: Mapping[str, Any]) -> None:
     ours = report["ttft_ms"], report["tpot_ms"], report["output_tokens_per_second"]
     first, each, rate = (span["point"] for span in ours)
     rows = [
-        ("TTFT, mean", _time(first), _time(other["ttft_ms"])),
-        ("per output token", _time(each), _time(other["tpot_ms"])),
+        ("TTFT, mean", duration(first), duration(other["ttft_ms"])),
+        ("per output token", duration(each), duration(other["tpot_ms"])),
         ("output tokens/s", f"{rate:,.0f}", f"{other['output_tokens_per_second']:,.0f}"),
     ]
     page.blank()
@@ -91,15 +102,9 @@ def _load(load: Mapping[str, Any]) -> str:
     else:
         said = f"{counted(int(load['concurrency']), 'request')} at once, {tokens}"
     hit = load.get("prefix_hit_rate")
-    return f"{said}, {hit:.0%} of the prompt cached" if hit else said
-
-
-def _time(milliseconds: float | None) -> str:
-    if milliseconds is None:
-        return "-"
-    if milliseconds >= 1000:
-        return f"{milliseconds / 1000:,.2f} s"
-    return f"{milliseconds:.1f} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
+    said += f", {hit:.0%} of the prompt cached" if hit else ""
+    shared = load.get("replicas")
+    return f"{said}, over {shared:,} replicas" if shared else said
 
 
 def _range(span: Mapping[str, Any], show: Any) -> str:

@@ -27,6 +27,15 @@ def price(usd_per_hour: float | None) -> str:
     return "price unknown" if usd_per_hour is None else f"${usd_per_hour:,.2f}/h"
 
 
+def duration(milliseconds: float | None) -> str:
+    """``41.3 ms``, ``413 ms`` or ``4.13 s``; a dash when unknown."""
+    if milliseconds is None:
+        return "-"
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:,.2f} s"
+    return f"{milliseconds:.1f} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
+
+
 def counted(count: int, noun: str) -> str:
     """``1 replica``, ``2 replicas``."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

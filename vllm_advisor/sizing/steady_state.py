@@ -97,6 +97,16 @@ class Station:
         prompts = others * self.prompt_token_seconds(running, engines=self.work.engines)
         return own + prompts * self.constants.prefill_overlap
 
+    def random_tpot(self, running: float) -> float:
+        """:meth:`tpot` where requests arrive at random, ``running`` of them on average.
+
+        A request sees that average of others beside itself, and all of their prompts: equal
+        requests of a closed loop keep out of each other's way, those that arrive at random do not.
+        """
+        others = running / self.stages * (self.prompt - self.cached) / self.output
+        own = self.step(running + 1).seconds
+        return own + others * self.prompt_token_seconds(running + 1, engines=self.work.engines)
+
     def prompt_share(self, running: float) -> float:
         """Of the steps, those that carry a chunk of a prompt, 0 to 1."""
         new = self.prompt - self.cached
@@ -219,7 +229,7 @@ def open_loop(station: Station, requests_per_second: float) -> Served:
             else:
                 high = middle
     running = high
-    tpot = station.tpot(max(1.0, running))
+    tpot = station.random_tpot(running)
     ttft, queue, busy = _first(station, running, requests_per_second)
     rate = running / (ttft + station.output * tpot) if saturated else requests_per_second
     return Served(
@@ -273,4 +283,4 @@ def _first(station: Station, running: float, rate: float) -> tuple[float, float,
 
 def _stay(station: Station, running: float, rate: float) -> float:
     first, _, _ = _first(station, running, rate)
-    return first + station.output * station.tpot(max(1.0, running))
+    return first + station.output * station.random_tpot(running)

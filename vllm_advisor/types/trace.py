@@ -15,7 +15,8 @@ class TracedRequest(NamedTuple):
     ``hash_ids`` name the blocks of the prompt in their order; each stands for the whole prompt up
     to its end, so that equal ids are equal prefixes. ``retrieved_tokens`` is the length of the
     prompt with passages in place of a document, ``history_tokens`` how much of the prompt is
-    earlier conversation, ``max_tokens`` the longest answer that was asked for.
+    earlier conversation, ``max_tokens`` the longest answer that was asked for. ``arrival`` is in
+    seconds from any moment, and is read only where it is asked for.
 
     A tuple, because traces have millions: a frozen dataclass takes five times as long to make.
     """
@@ -29,3 +30,4 @@ class TracedRequest(NamedTuple):
     history_tokens: int | None = None
     max_tokens: int | None = None
     hash_ids: tuple[BlockId, ...] | None = None
+    arrival: float | None = None

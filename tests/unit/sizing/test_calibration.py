@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from vllm_advisor.api.serving_engine import ServingEngine, find_engine
+from vllm_advisor.api.timed_engine import TimedEngine, find_engine
 from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.sizing.calibration import (
     calibrated,
@@ -36,17 +36,19 @@ SWEEP = tuple((c, length) for length in (128, 1000, 4000) for c in (1, 2, 4, 8, 
 
 
 @pytest.fixture(scope="module")
-def engine() -> ServingEngine:
-    return find_engine("qwen3-8b", gpu="h100-sxm", gpu_count=1, vllm_version=None, engine_args={})
+def engine() -> TimedEngine:
+    return find_engine(
+        "qwen3-8b", gpu="h100-sxm", gpu_count=1, vllm_version=None, fit=None, engine_args={}
+    )
 
 
 def measured(
-    engine: ServingEngine, loads: Iterable[tuple[float, int]], truth: LatencyConstants = TRUTH
+    engine: TimedEngine, loads: Iterable[tuple[float, int]], truth: LatencyConstants = TRUTH
 ) -> list[Observation]:
     """What these constants say of a closed loop, as if it had been measured."""
     found = []
     for concurrency, prompt in loads:
-        station = engine.station(FIT, prompt=prompt, output=256)
+        station = engine.station(prompt, 256)
         one = Observation(station=station, concurrency=concurrency)
         served = one.served(truth)
         found.append(
@@ -65,7 +67,7 @@ def errors(constants: LatencyConstants, observations: list[Observation]) -> dict
     return {name: median_error(misses) for name, misses in found.items()}
 
 
-def test_a_sweep_finds_the_server(engine: ServingEngine) -> None:
+def test_a_sweep_finds_the_server(engine: TimedEngine) -> None:
     observations = measured(engine, SWEEP)
     before = errors(START, observations)
     after = errors(calibrated(START, observations).constants, observations)
@@ -73,7 +75,7 @@ def test_a_sweep_finds_the_server(engine: ServingEngine) -> None:
     assert max(after.values()) < 0.02
 
 
-def test_what_was_not_measured_is_predicted_as_well(engine: ServingEngine) -> None:
+def test_what_was_not_measured_is_predicted_as_well(engine: TimedEngine) -> None:
     found = calibrated(START, measured(engine, SWEEP)).constants
     others = measured(engine, [(3, 2000), (24, 600), (48, 8000)])
     assert max(errors(found, others).values()) < 0.04
@@ -81,7 +83,7 @@ def test_what_was_not_measured_is_predicted_as_well(engine: ServingEngine) -> No
 
 @pytest.mark.parametrize("load", [(1, 1000), (16, 1000), (32, 300)])
 def test_one_measurement_closes_less_than_half_of_its_gap(
-    engine: ServingEngine, load: tuple[float, int]
+    engine: TimedEngine, load: tuple[float, int]
 ) -> None:
     observations = measured(engine, [load])
     found = calibrated(START, observations).constants
@@ -91,7 +93,7 @@ def test_one_measurement_closes_less_than_half_of_its_gap(
         assert abs(math.log(value / getattr(START, name))) < 0.25, name
 
 
-def test_more_measurements_move_more(engine: ServingEngine) -> None:
+def test_more_measurements_move_more(engine: TimedEngine) -> None:
     held = measured(engine, [(6, 1500)])
     found = [
         errors(calibrated(START, measured(engine, SWEEP[:n])).constants, held)["tpot"]
@@ -100,13 +102,13 @@ def test_more_measurements_move_more(engine: ServingEngine) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_nothing_moves_where_all_is_as_expected(engine: ServingEngine) -> None:
+def test_nothing_moves_where_all_is_as_expected(engine: TimedEngine) -> None:
     found = calibrated(START, measured(engine, SWEEP, START)).constants
     for name, value in found.as_dict().items():
         assert value == pytest.approx(getattr(START, name), rel=1e-3)
 
 
-def test_free_is_what_was_measured(engine: ServingEngine) -> None:
+def test_free_is_what_was_measured(engine: TimedEngine) -> None:
     alone, *_, busy = measured(engine, [(1, 1000), (64, 4000)])
     # one request alone reads little KV cache, and 64 hide the first token behind their queue
     assert set(free_constants(START, [alone])) >= {"weight_read", "matrix", "layer", "request"}
@@ -118,10 +120,10 @@ def test_free_is_what_was_measured(engine: ServingEngine) -> None:
     assert "cache_read" not in free_constants(START, [only_first])
 
 
-def test_experts_only_where_there_are_some(engine: ServingEngine) -> None:
+def test_experts_only_where_there_are_some(engine: TimedEngine) -> None:
     assert "expert_read" not in free_constants(START, measured(engine, SWEEP))
     moe = find_engine(
-        "qwen3-30b-a3b", gpu="h100-sxm", gpu_count=1, vllm_version=None, engine_args={}
+        "qwen3-30b-a3b", gpu="h100-sxm", gpu_count=1, vllm_version=None, fit=None, engine_args={}
     )
     truth = replace(START, expert_read=START.expert_read * 0.8)
     observations = measured(moe, SWEEP, truth)
@@ -129,15 +131,15 @@ def test_experts_only_where_there_are_some(engine: ServingEngine) -> None:
     assert max(errors(calibrated(START, observations).constants, observations).values()) < 0.02
 
 
-def test_the_rate_that_arrives_says_nothing(engine: ServingEngine) -> None:
-    station = engine.station(FIT, prompt=500, output=200)
+def test_the_rate_that_arrives_says_nothing(engine: TimedEngine) -> None:
+    station = engine.station(500, 200)
     one = Observation(station=station, requests_per_second=2.0, tokens_per_second=400.0)
     assert free_constants(START, [one]) == ()
     assert calibrated(START, [one]).constants == START
     assert misses_by_quantity(START, [one]) == {}
 
 
-def test_no_constant_leaves_what_is_possible(engine: ServingEngine) -> None:
+def test_no_constant_leaves_what_is_possible(engine: TimedEngine) -> None:
     """Faster than the data sheet: a server of another GPU than was said."""
     observations = [
         replace(one, tpot=one.tpot / 4, tokens_per_second=one.tokens_per_second * 4)

@@ -1,4 +1,4 @@
-"""One deployment as its speed is computed: sized, resolved, and started in thought."""
+"""A deployment whose speed can be told: found, sized, and made a station for any lengths."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.sizing import GPUS_OF_ONE_NODE, SizeReport, size
 from vllm_advisor.errors import InfeasibleError, InputError
 from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.knowledge.latency_constants import load_latency
+from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout
 from vllm_advisor.sizing.performance import station_of, uncertain
+from vllm_advisor.sizing.replay import kv_capacity
+from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.sizing.steady_state import Station
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit
@@ -19,59 +23,70 @@ from vllm_advisor.types.model import ModelFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingEngine:
-    """A deployment that starts: its model, its GPU and what it was sized to."""
+class TimedEngine:
+    """One deployment, and what its speed is worked out from."""
 
-    model: ModelFacts
+    facts: ModelFacts
     accelerator: Accelerator
     sized: SizeReport
+    fit: LatencyFit
+
+    @property
+    def layout(self) -> CacheLayout:
+        """Of its KV cache."""
+        return cache_layout(self.facts, self.settings)
 
     @property
     def engines(self) -> int:
         """Data-parallel engines that share its load."""
-        return self.sized.settings.data_parallel_size
+        return self.settings.data_parallel_size
 
-    def station(
-        self, fit: LatencyFit, *, prompt: float, output: float, prefix_hit_rate: float = 0.0
-    ) -> Station:
-        """One engine and its mean request.
+    @property
+    def settings(self) -> InstanceSettings:
+        """Resolved engine arguments."""
+        return self.sized.settings
 
-        Args:
-            fit: the constants.
-            prompt: mean tokens of a prompt.
-            output: mean tokens of an answer.
-            prefix_hit_rate: share of the prompt that prefix caching finds.
+    def station(self, prompt: float, output: float, prefix_hit_rate: float = 0.0) -> Station:
+        """One data-parallel engine, with requests of these mean tokens.
 
         Raises:
             InfeasibleError: no request of that length fits the context.
-            NotModelledError: something of it has no formula.
+            NotModelledError: something of it has no formula here.
         """
-        settings = self.sized.settings
-        if prompt + output > settings.max_model_len:
+        if prompt + output > self.settings.max_model_len:
             raise InfeasibleError(
                 f"{prompt:.10g} + {output:.10g} tokens are more than max_model_len "
-                f"{settings.max_model_len}",
+                f"{self.settings.max_model_len}",
                 where="--input-tokens",
                 fix="shorter requests, or a larger --max-model-len",
             )
         return station_of(
-            self.model,
-            settings,
+            self.facts,
+            self.settings,
             self.accelerator,
-            cache_layout(self.model, settings),
-            fit,
+            self.layout,
+            self.fit,
             num_gpu_blocks=self.sized.figures.capacity.num_gpu_blocks,
             prompt=prompt,
             output=output,
-            cached=prefix_hit_rate * prompt if settings.prefix_caching else 0.0,
+            cached=prefix_hit_rate * prompt if self.settings.prefix_caching else 0.0,
         )
 
-    def notes(self, fit: LatencyFit) -> tuple[str, ...]:
-        """What the constants were not fitted to, or what is left out; each lowers confidence."""
-        notes = uncertain(self.model, self.sized.settings)
-        if self.sized.settings.ranks > GPUS_OF_ONE_NODE:
+    def kv_tokens(self, station: Station, longest: int) -> int:
+        """Tokens that the KV cache of one engine holds, at least those of the longest request.
+
+        vLLM starts only where one of max_model_len fits. Windows keep less of a long request than
+        of a mean one for each of its tokens, which the capacity by mean requests does not know.
+        """
+        return max(kv_capacity(station), longest * self.settings.pipeline_parallel_size)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the constants were not fitted to, or what is left out."""
+        notes = uncertain(self.facts, self.settings)
+        if self.settings.ranks > GPUS_OF_ONE_NODE:
             notes += ("several nodes: the network between them is taken to be as fast as NVLink",)
-        if self.accelerator.id not in fit.gpus:
+        if self.accelerator.id not in self.fit.gpus:
             notes += (f"{self.accelerator.name}: no measurement of this GPU is in the fit",)
         return notes
 
@@ -82,19 +97,13 @@ def find_engine(
     gpu: str | Accelerator,
     gpu_count: int,
     vllm_version: str | None,
+    fit: LatencyFit | None,
     engine_args: dict[str, Any],
-) -> ServingEngine:
-    """The deployment of these arguments.
-
-    Args:
-        model: as in :func:`~vllm_advisor.size`, like the others.
-        gpu: GPU profile, NVML name or accelerator.
-        gpu_count: GPUs.
-        vllm_version: vLLM version.
-        engine_args: vLLM's dest names.
+) -> TimedEngine:
+    """Find and size a deployment; the arguments are those of :func:`~vllm_advisor.estimate`.
 
     Raises:
-        InputError: an argument has no meaning.
+        InputError: the constants were calibrated on another GPU type.
         InfeasibleError: vLLM would not start.
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
@@ -105,14 +114,18 @@ def find_engine(
             where="model",
             fix="see `vllm-advisor size` for what would help",
         )
-    return ServingEngine(
-        model=served_model(find_model(model), engine_args),
-        accelerator=find_gpu(gpu) if isinstance(gpu, str) else gpu,
+    accelerator = find_gpu(gpu) if isinstance(gpu, str) else gpu
+    fit = fit or load_latency()
+    _refuse_other_gpu(fit, accelerator)
+    return TimedEngine(
+        facts=served_model(find_model(model), engine_args),
+        accelerator=accelerator,
         sized=sized,
+        fit=fit,
     )
 
 
-def refuse_other_gpu(fit: LatencyFit, accelerator: Accelerator) -> None:
+def _refuse_other_gpu(fit: LatencyFit, accelerator: Accelerator) -> None:
     """Constants of one GPU type say nothing of another.
 
     Raises:
