@@ -93,7 +93,7 @@ def test_no_machine_paths_or_package_hosts() -> None:
 
 
 def test_the_public_face() -> None:
-    assert set(vllm_advisor.__all__) == {"__version__", "check", "plan", "size"}
+    assert set(vllm_advisor.__all__) == {"__version__", "check", "estimate", "plan", "size"}
     for name in vllm_advisor.__all__:
         assert getattr(vllm_advisor, name)
     with pytest.raises(AttributeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from vllm_advisor.errors import InputError, UnknownFactError
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.probe.node_labels import LabelledNodes, read_node_labels
 from vllm_advisor.probe.nvml import ProbedGpu, ProbedNode, probe_node
-from vllm_advisor.types.accelerator import Accelerator, Interconnect, Node
+from vllm_advisor.types.accelerator import Accelerator, Interconnect, Node, Price
 from vllm_advisor.types.source import Source, SourceKind
 from vllm_advisor.types.workload import Hardware
 
@@ -30,6 +30,8 @@ def resolve_hardware(hardware: Hardware) -> Node:
     if hardware.kind == "labels":
         return node_of_labels(read_node_labels(Path(hardware.labels_file)))
     gpu = find_gpu(hardware.gpu)
+    if hardware.usd_per_gpu_hour is not None:
+        gpu = replace(gpu, price=Price(usd_per_gpu_hour=hardware.usd_per_gpu_hour, source=source))
     return Node(
         accelerator=gpu,
         gpu_count=hardware.gpu_count,

@@ -10,15 +10,18 @@ from vllm_advisor.api.explaining import PLAN_FILE, explain, plan_text
 from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.writing import write_artifacts
+from vllm_advisor.decide.hardware_choice import cheapest
 from vllm_advisor.decide.plan import make_plan
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.bundled_workloads import bundled_workload_path
+from vllm_advisor.knowledge.calibration_file import read_calibration
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.environments import (
     make_environment,
     read_environment_file,
     read_settings,
 )
+from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.knowledge.plan_reader import read_plan
 from vllm_advisor.knowledge.workloads import load_workload, read_workload
@@ -63,6 +66,8 @@ def plan(
     text: str | None = None,
     hardware_gpu: str | None = None,
     vllm_version: str | None = None,
+    calibration: str | Path | None = None,
+    verify: bool = False,
     environment_file: str | Path | None = None,
     environment: tuple[str, ...] = (),
 ) -> PlanReport:
@@ -73,6 +78,8 @@ def plan(
         text: the file's text, when ``workload`` is only its name (standard input).
         hardware_gpu: another GPU type than the workload names.
         vllm_version: another version than the workload names.
+        calibration: constants of the engines' speed, as ``vllm-advisor calibrate`` writes them.
+        verify: replay the stated load on what was chosen, and say whether the targets hold.
         environment_file: a file of environment keys; they win over the workload's.
         environment: ``KEY=VALUE`` words; they win over both. Never influences what is planned.
 
@@ -82,7 +89,7 @@ def plan(
     """
     asked = _read(workload, text)
     if hardware_gpu is not None:
-        hardware = replace(asked.hardware, kind="profile", gpu=hardware_gpu, node=None)
+        hardware = replace(asked.hardware, kind="profile", gpu=hardware_gpu, node=None, options=())
         asked = replace(asked, hardware=hardware)
     if vllm_version is not None:
         origins = {**asked.origins, "vllm_version": "--vllm-version"}
@@ -96,9 +103,23 @@ def plan(
             where="model",
             fix=f"vllm-advisor size {asked.model} says what vLLM allocates for it",
         )
-    node = resolve_hardware(asked.hardware)
     overheads = load_overheads(engine.version_used or engine.version)
-    made = make_plan(asked, model, node, engine, overheads)
+    latency = load_latency() if calibration is None else read_calibration(calibration)
+    offered = asked.hardware.options or (asked.hardware,)
+    made = cheapest(
+        [
+            make_plan(
+                asked,
+                model,
+                resolve_hardware(one),
+                engine,
+                overheads,
+                latency=latency,
+                verify=verify,
+            )
+            for one in offered
+        ]
+    )
     return PlanReport(plan=replace(made, environment=surroundings), engine=engine)
 
 

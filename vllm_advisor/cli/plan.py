@@ -47,6 +47,12 @@ def plan(
     vllm_version: Annotated[
         str | None, typer.Option(help="Plan for this vLLM version instead of the workload's.")
     ] = None,
+    calibration: Annotated[
+        str | None, typer.Option(help="Constants that `vllm-advisor calibrate` wrote.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Replay the load: are the targets met?")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Tracebacks for errors.")
     ] = False,
@@ -71,6 +77,8 @@ def plan(
         text=text,
         hardware_gpu=gpu,
         vllm_version=vllm_version,
+        calibration=calibration,
+        verify=verify,
         environment_file=environment,
         environment=tuple(set_ or ()),
     )

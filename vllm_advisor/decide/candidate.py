@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.reasons import instead_of
 from vllm_advisor.decide.scheduling import Chunk
+from vllm_advisor.sizing.mixed_load import MixedLoad
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.engine import EngineFacts, Overheads
+from vllm_advisor.types.latency import LatencyFit
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
-from vllm_advisor.types.workload import Constraints, Lora
+from vllm_advisor.types.workload import SLO, Constraints, Lora
 
 FP8_WEIGHTS = "fp8"
 FP8_CACHE = "fp8"
@@ -33,6 +36,7 @@ class Setting:
     utilization: float
     lora: Lora | None = None
     pooling: bool = False  # embeddings: nothing is generated
+    latency: LatencyFit | None = None  # constants of the engines' speed
 
 
 class Kind(StrEnum):
@@ -57,7 +61,9 @@ class Candidate:
     figures: InstanceFigures | None
     chunk: Chunk
     long_documents: bool = False
+    demands: tuple[Demand, ...] = ()  # as this candidate's speed makes them
     needed_blocks: int = 0  # of each engine
+    load: MixedLoad | None = None  # at the stated load; None where speed is not modelled
     fails: str = ""
 
     @property
@@ -81,14 +87,18 @@ class Candidate:
     def order(self) -> tuple[int, ...]:
         """Cheapest first; at equal cost the fewest and earliest steps, then the fewest ranks.
 
+        Where there are targets, what is known to meet them comes before what is not modelled.
+
         Where tensor parallelism alone does not do, engines that share only experts come first for
         short prompts, and context parallelism for long ones (see :func:`lost_to`).
         """
         ladder = sum(1 << LADDER.index(s) for s in self.steps)
         s = self.settings
         second = Kind.CONTEXT if self.long_documents else Kind.DATA
+        targets = any(d.request.slo != SLO() for d in self.demands)
         return (
             self.gpus,
+            int(targets and self.load is None),
             len(self.steps),
             ladder,
             s.pipeline_parallel_size,
@@ -121,6 +131,12 @@ def lost_to(best: Candidate, other: Candidate) -> str:
         return other.fails
     if other.gpus > best.gpus:
         return instead_of(other.gpus, best.gpus)
+    if (
+        best.load is not None
+        and other.load is None
+        and any(d.request.slo != SLO() for d in best.demands)
+    ):
+        return "no cheaper, and whether it meets the targets is not modelled"
     if len(other.steps) > len(best.steps):
         return "no cheaper, and it gives up more precision"
     if (best.kind, other.kind) == (Kind.CONTEXT, Kind.DATA):

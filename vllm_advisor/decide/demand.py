@@ -29,6 +29,7 @@ class Demand:
     shared_prefix_tokens: int
     concurrency_formula: str
     retrieved_tokens: int = 0  # passages in the prompt, where retrieval makes it
+    share: float = 1.0  # of the class's requests
 
 
 def class_demand(

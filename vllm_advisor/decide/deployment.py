@@ -107,9 +107,15 @@ def routes_of(demands: Demands, slots: tuple[Slot, ...]) -> tuple[Route, ...]:
     return tuple(routes)
 
 
-def deployment_notes(demands: Demands) -> tuple[str, ...]:
+def deployment_notes(demands: Demands, slots: tuple[Slot, ...]) -> tuple[str, ...]:
     """What the plan leaves to the application, and what it does not model."""
-    notes = ["Replicas follow from how many requests the KV cache holds; latency is not modelled."]
+    unknown = [slot.name for slot in slots if slot.chosen.load is None]
+    notes = []
+    if unknown:
+        notes.append(
+            f"Replicas of {', '.join(unknown)} follow from how many requests the KV cache holds; "
+            "the speed of this model and these settings is not modelled."
+        )
     if any(d.strategy is Strategy.BOUNDED_HISTORY for d in demands.short):
         notes.append("Bounding the history is the application's work: vLLM refuses what is longer.")
     if any(d.strategy is Strategy.RAG_FIRST for d in demands.short):

@@ -12,6 +12,7 @@ from vllm_advisor.decide.parallel_flags import parallel_flags, served_names_flag
 from vllm_advisor.decide.reasons import Scope, formula, user, vllm
 from vllm_advisor.decide.scheduler_flags import scheduler_flags
 from vllm_advisor.decide.search import Search
+from vllm_advisor.decide.service import HEADROOM
 from vllm_advisor.decide.tree import Serving, Strategy, serving_of
 from vllm_advisor.types.decision import Decision, Rejected
 from vllm_advisor.types.engine import EngineArgs
@@ -44,7 +45,7 @@ def build_instance(
     features: tuple[Decision, ...],
     served_names: tuple[str, ...],
     ports: int,
-    shares_with_chat: bool = False,
+    shares_with_longer: bool = False,
 ) -> Built:
     """Turn a candidate into an instance.
 
@@ -57,7 +58,7 @@ def build_instance(
         features: decisions that follow from the application and the model.
         served_names: names clients may ask for, the model's own first.
         ports: ports already taken by instances before this one.
-        shares_with_chat: short interactive requests share this instance with long prompts.
+        shares_with_longer: requests somebody waits for share this instance with longer prompts.
     """
     scope = Scope(name=name)
     model, figures = search.setting.model, instance_figures(name, search, chosen)
@@ -74,7 +75,7 @@ def build_instance(
         length_flag(scope, search, workload),
         *stretch_flags(scope, search),
         *memory_flags(scope, search, chosen, workload),
-        *scheduler_flags(scope, search, chosen, shares_with_chat=shares_with_chat),
+        *scheduler_flags(scope, search, chosen, shares_with_longer=shares_with_longer),
         *features,
         *_shutdown_flag(scope, search),
         scope.decide(
@@ -133,11 +134,14 @@ def _unflagged(scope: Scope, search: Search, chosen: Candidate) -> list[Decision
         scope.decide(
             "replicas",
             chosen.replicas,
-            "the fewest replicas whose KV cache holds every class at its stated concurrency, each "
-            "request at its 95th percentile of prompt and answer",
-            formula("replicas-from-concurrency"),
+            _REPLICAS + (f", and that meet the targets {_HEADROOM}" if chosen.load else ""),
+            formula("replicas-from-load" if chosen.load else "replicas-from-concurrency"),
             flag=False,
-            because=(f"{scope.name}.kv.blocks_needed", f"{scope.name}.kv.blocks"),
+            because=(
+                f"{scope.name}.kv.blocks_needed",
+                f"{scope.name}.kv.blocks",
+                *((f"{scope.name}.speed.itl",) if chosen.load else ()),
+            ),
         ),
     ]
     if any(d.strategy is Strategy.WHOLE_CONTEXT for d in search.demands):
@@ -165,6 +169,11 @@ def _unflagged(scope: Scope, search: Search, chosen: Candidate) -> list[Decision
     return out
 
 
+_REPLICAS = (
+    "the fewest replicas whose KV cache holds the requests of every class at once, each at its "
+    "95th percentile of prompt and answer"
+)
+_HEADROOM = f"at {HEADROOM:g} times the stated rates"
 _SERVING = {
     Serving.ONE_GPU: "one GPU holds weights and the whole context in 16 bits",
     Serving.ONE_GPU_FP8_KV: "one GPU is enough once the KV cache is FP8",

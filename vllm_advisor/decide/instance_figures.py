@@ -7,6 +7,7 @@ from dataclasses import replace
 from vllm_advisor.decide.candidate import Candidate
 from vllm_advisor.decide.reasons import formula, user, vllm
 from vllm_advisor.decide.search import Search
+from vllm_advisor.decide.speed_figures import speed_figures
 from vllm_advisor.sizing.weights import weight_bytes
 from vllm_advisor.types.sizing import Figure
 from vllm_advisor.types.source import Source
@@ -99,7 +100,7 @@ def instance_figures(name: str, search: Search, chosen: Candidate) -> tuple[Figu
         "size of the checkpoint's files; of all weights in its dtype where that is not known",
         search.setting.model.weights.source,
     )
-    for demand in search.demands:
+    for demand in chosen.demands or search.demands:
         add(
             f"concurrency.{demand.request.name}",
             demand.concurrency,
@@ -107,4 +108,4 @@ def instance_figures(name: str, search: Search, chosen: Candidate) -> tuple[Figu
             demand.concurrency_formula,
             user(demand.request.where) if demand.request.where else formula("littles-law"),
         )
-    return tuple(out)
+    return (*out, *speed_figures(name, chosen, search.setting))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vllm_advisor.decide.candidate import Candidate, Setting
 from vllm_advisor.decide.context import context_for
@@ -15,6 +15,7 @@ from vllm_advisor.types.workload import Objective, Workload
 from vllm_advisor.units import ceil_div
 
 _LONG = (Strategy.WHOLE_CONTEXT, Strategy.NATIVE_SLIDING_WINDOW)
+_LONGER = 2  # times as long: such a prompt keeps others waiting
 _FALLBACK_SHARE = 10  # one retrieval in ten falls back to the whole document
 
 
@@ -128,18 +129,27 @@ def _slot(name: str, role: str, demands: tuple[Demand, ...], setting: Setting) -
         demands,
         context_for(demands, setting.model),
         long_documents=role != "short",
+        protected=role != "short" and _waits_behind_longer(demands),
     )
     return Slot(name=name, role=role, search=search)
 
 
+def _waits_behind_longer(demands: tuple[Demand, ...]) -> bool:
+    """Somebody waits for the first token of prompts that are short beside the longest."""
+    longest = max(d.prompt_tokens for d in demands)
+    return any(
+        d.request.objective is Objective.LATENCY
+        and (d.request.slo.ttft_ms is not None or d.request.slo.itl_ms is not None)
+        and _LONGER * d.prompt_tokens <= longest
+        for d in demands
+        if d.share == 1.0
+    )
+
+
 def _share(demand: Demand) -> Demand:
-    return Demand(
-        request=demand.request,
-        strategy=demand.strategy,
-        prompt_tokens=demand.prompt_tokens,
-        typical_tokens=demand.typical_tokens,
-        max_tokens=demand.max_tokens,
+    return replace(
+        demand,
         concurrency=max(1, ceil_div(demand.concurrency, _FALLBACK_SHARE)),
-        shared_prefix_tokens=demand.shared_prefix_tokens,
         concurrency_formula=f"{demand.concurrency} / {_FALLBACK_SHARE}, the share that falls back",
+        share=1 / _FALLBACK_SHARE,
     )

@@ -69,8 +69,11 @@ def _less(demands: Demands, setting: Setting, layout: Layout) -> list[str]:
                 ),
             )
             blocks = best.figures.capacity.num_gpu_blocks if best.figures else 0
-            asked = sum(d.concurrency for d in slot.search.demands)
+            asked = sum(d.concurrency for d in best.demands)
             share = int(asked * blocks / best.needed_blocks)
+            if share >= asked:
+                out.append(f"{slot.name}: another target, or less traffic: {best.fails}")
+                continue
             out.append(f"{slot.name}: about {share} of the {asked} requests at once ({best.label})")
         elif lengths and max(lengths)[0] > 0:
             length, label = max(lengths)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vllm_advisor.decide.candidate import Candidate, Setting, lost_to, one_of_each
@@ -59,15 +59,24 @@ def alternatives(
     shown = chosen or next((o for o in options if o.slots), None)
     for slot in shown.slots if shown else ():
         best = slot.search.best
-        others = (c for c in slot.search.candidates if c is not best)
-        out += [of_candidate(slot.name, c, best, price) for c in one_of_each(others, _SHOWN)]
+        others = [c for c in slot.search.candidates if c is not best]
+        front = {id(c) for c in not_dominated(slot.search.candidates)}
+        shown_here = one_of_each(others, _SHOWN)
+        shown_here += [c for c in others if id(c) in front and c not in shown_here]
+        out += [of_candidate(slot.name, c, best, price, pareto=id(c) in front) for c in shown_here]
     return tuple(out)
 
 
 def of_candidate(
-    subject: str, candidate: Candidate, best: Candidate | None, price: float | None
+    subject: str,
+    candidate: Candidate,
+    best: Candidate | None,
+    price: float | None,
+    *,
+    pareto: bool = False,
 ) -> Alternative:
     """A candidate as an alternative, with the reason it lost."""
+    load = candidate.load
     concurrency = candidate.max_concurrency
     capacity = candidate.figures.capacity if candidate.figures else None
     lost = [
@@ -88,7 +97,32 @@ def of_candidate(
         cost_usd_per_hour=usd(price, candidate.gpus),
         loses=" and ".join(lost) or "nothing",
         why=lost_to(best, candidate) if best else candidate.fails,
+        ttft_p95_ms=_slowest(candidate),
+        itl_p95_ms=None if load is None else round(load.itl_p95 * 1000, 1),
+        pareto=pareto,
     )
+
+
+def _slowest(candidate: Candidate) -> float | None:
+    """TTFT of the class that waits longest, in milliseconds."""
+    load = candidate.load
+    return None if load is None else round(max(c.ttft_p95 for c in load.classes) * 1000)
+
+
+def not_dominated(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Of those that serve: none of the others takes no more GPUs and is faster in both times."""
+    serving = [c for c in candidates if c.load is not None and not c.fails]
+
+    def key(one: Candidate) -> tuple[float, float, float]:
+        load = one.load
+        assert load is not None  # noqa: S101 - filtered above
+        return (one.gpus, max(c.ttft_p95 for c in load.classes), load.itl_p95)
+
+    def better(one: Candidate, other: Candidate) -> bool:
+        mine, theirs = key(one), key(other)
+        return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+
+    return [c for c in serving if not any(better(other, c) for other in serving)]
 
 
 def usd(price: float | None, gpus: int) -> float | None:

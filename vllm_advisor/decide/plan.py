@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from vllm_advisor.decide.candidate import Setting
+from vllm_advisor.decide.candidate import Candidate, Setting
 from vllm_advisor.decide.deployment import (
     deployment_decisions,
     deployment_notes,
@@ -19,10 +19,14 @@ from vllm_advisor.decide.prefix_caching import prefix_notes
 from vllm_advisor.decide.reasons import Scope, user
 from vllm_advisor.decide.routing import routing_of
 from vllm_advisor.decide.schemes import classic_schemes
+from vllm_advisor.decide.speed_figures import output_tokens_per_second, speed_assumptions
+from vllm_advisor.decide.verified import Verified, verified
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.knowledge.engines import engine_assumptions
+from vllm_advisor.sizing.load import TIME_IN_SYSTEM
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.engine import EngineFacts, Overheads
+from vllm_advisor.types.latency import LatencyFit
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.plan import Alternative, Cost, Deployment, Plan
 from vllm_advisor.types.source import Assumption
@@ -30,7 +34,14 @@ from vllm_advisor.types.workload import Feature, Workload
 
 
 def make_plan(
-    workload: Workload, model: ModelFacts, node: Node, engine: EngineFacts, overheads: Overheads
+    workload: Workload,
+    model: ModelFacts,
+    node: Node,
+    engine: EngineFacts,
+    overheads: Overheads,
+    *,
+    latency: LatencyFit | None = None,
+    verify: bool = False,
 ) -> Plan:
     """Decide how to serve ``workload``.
 
@@ -49,6 +60,7 @@ def make_plan(
         pooling=Feature.EMBEDDINGS in workload.features,
         utilization=_utilization(workload, node, engine),
         lora=workload.lora,
+        latency=latency,
     )
     try:
         check_model_runs(model, workload, engine)
@@ -65,7 +77,7 @@ def make_plan(
         near = "\n".join(nearest(demands, setting, sized.layout)) if sized else options[0].fix
         reasons = tuple(f"{o.name}: {o.fails}" for o in options)
         return _infeasible(workload, setting, reasons, near=near, tried=tried, notes=demands.notes)
-    return _feasible(workload, setting, demands, chosen, tried)
+    return _feasible(workload, setting, demands, chosen, tried, verify=verify)
 
 
 def _feasible(
@@ -74,10 +86,17 @@ def _feasible(
     demands: Demands,
     chosen: Option,
     tried: tuple[Alternative, ...],
+    *,
+    verify: bool,
 ) -> Plan:
     price, price_source = _price(workload, setting.node)
     built: list[Built] = []
-    notes: list[Assumption] = list(demands.notes)
+    taken = [slot.chosen for slot in chosen.slots]
+    guessed = "" if all(one.load for one in taken) else TIME_IN_SYSTEM
+    notes: list[Assumption] = [
+        note for note in demands.notes if guessed or not note.id.endswith(TIME_IN_SYSTEM)
+    ]
+    notes += speed_assumptions(taken, setting)
     ports = 0
     for slot in chosen.slots:
         features, assumed = feature_decisions(
@@ -92,13 +111,18 @@ def _feasible(
             features=features,
             served_names=served_names(slot, setting.model.model_id),
             ports=ports,
-            shares_with_chat=slot.role == "general" and demands.short_waits,
+            shares_with_longer=slot.search.protected,
         )
         ports += slot.chosen.replicas
         built.append(one)
         notes += (*assumed, *prefix_notes(slot.search, slot.chosen))
         if one.instance.figures is not None:
             notes += one.instance.figures.assumptions
+    replayed = [
+        (slot.name, verified(slot.name, slot.chosen, protected=slot.search.protected))
+        for slot in chosen.slots
+        if verify
+    ]
     routing = routing_of(workload, setting.model.model_id, demands, chosen.slots)
     longest = max(chosen.slots, key=lambda s: s.search.context.max_model_len)
     return Plan(
@@ -114,19 +138,56 @@ def _feasible(
             *(d for b in built for d in b.decisions),
             *routing.decisions,
         ),
-        figures=(*(f for b in built for f in b.figures), *routing.figures),
+        figures=(
+            *(f for b in built for f in b.figures),
+            *(f for _, one in replayed for f in one.figures),
+            *routing.figures,
+        ),
         alternatives=(
             *(a for a in tried if a.subject == "deployment"),
             *classic_schemes(longest.search, price),
             *(a for a in tried if a.subject != "deployment"),
         ),
         assumptions=_unique((*notes, *routing.assumptions, *engine_assumptions(setting.engine))),
-        cost=Cost(
-            gpus=chosen.gpus, usd_per_hour=usd(price, chosen.gpus), price_source=price_source
-        ),
-        notes=(*routing.notes, *deployment_notes(demands)),
+        cost=_cost(taken, price, price_source),
+        notes=(*_told(replayed), *routing.notes, *deployment_notes(demands, chosen.slots)),
         inputs=_inputs(workload),
         routing=routing.policy,
+    )
+
+
+def _told(replayed: list[tuple[str, Verified]]) -> tuple[str, ...]:
+    """What the replay of the stated load says of the targets."""
+    said = []
+    for name, one in replayed:
+        if one.why_not:
+            said.append(f"{name} was not replayed: {one.why_not}.")
+        elif one.missed:
+            said += [f"Replayed, a target is missed: {missed}." for missed in one.missed]
+        else:
+            said.append(f"Replayed request by request, {name} meets its targets.")
+    return tuple(said)
+
+
+def _cost(taken: list[Candidate], price: float | None, price_source: str) -> Cost:
+    """Of an hour, and of what is put out at the stated load."""
+    gpus = sum(one.gpus for one in taken)
+    hour = usd(price, gpus)
+    modelled = all(one.load for one in taken)
+    requests = sum(one.load.requests_per_second for one in taken if one.load)
+    tokens = output_tokens_per_second(taken)
+
+    def each(per_second: float, many: int) -> float | None:
+        if hour is None or not modelled or not per_second:
+            return None
+        return float(f"{hour * many / (per_second * 3600):.4g}")
+
+    return Cost(
+        gpus=gpus,
+        usd_per_hour=hour,
+        price_source=price_source,
+        usd_per_million_output_tokens=each(tokens, 10**6),
+        usd_per_request=each(requests, 1),
     )
 
 

@@ -11,11 +11,11 @@ from vllm_advisor.types.source import Source, SourceKind
 
 
 def scheduler_flags(
-    scope: Scope, search: Search, chosen: Candidate, *, shares_with_chat: bool
+    scope: Scope, search: Search, chosen: Candidate, *, shares_with_longer: bool
 ) -> list[Decision]:
     """max_num_seqs, max_num_batched_tokens, prefix caching, long-prefill threshold."""
     settings = chosen.settings
-    total = sum(d.concurrency for d in search.demands)
+    total = sum(d.concurrency for d in chosen.demands)
     out = [
         scope.decide(
             "max_num_seqs",
@@ -43,14 +43,14 @@ def scheduler_flags(
         ),
     ]
     out += prefix_caching_flags(scope, search, chosen)
-    if shares_with_chat:
+    if shares_with_longer:
         threshold = settings.max_num_batched_tokens // 2
         out.append(
             scope.decide(
                 "long_prefill_token_threshold",
                 threshold,
-                "short requests share this instance with long prompts: a long prompt takes at most "
-                "half of a step, so a short one is read beside it",
+                "short requests share this instance with longer prompts: a long prompt takes at "
+                "most half of a step, so a short one is read beside it",
                 vllm("0.33.0:vllm/config/scheduler.py#long_prefill_token_threshold"),
             )
         )

@@ -26,9 +26,13 @@ class Chunk:
 
 
 def chunk_for(
-    demands: tuple[Demand, ...], defaults: BatchDefaults, *, long_documents: bool
+    demands: tuple[Demand, ...],
+    defaults: BatchDefaults,
+    *,
+    long_documents: bool,
+    timed: bool = False,
 ) -> Chunk:
-    """How many tokens one step may carry.
+    """How many tokens one step may carry; where steps are ``timed`` the most that is tried.
 
     Smaller chunks keep the time between tokens even while prompts are read; larger ones read
     prompts with fewer passes over the weights (docs: vLLM optimization and tuning, chunked
@@ -42,7 +46,7 @@ def chunk_for(
         )
     tight = [d for d in demands if d.request.slo.itl_ms is not None]
     strict = [d for d in tight if (d.request.slo.itl_ms or 0) <= _TIGHT_ITL_MS]
-    if strict:
+    if strict and not timed:
         name = strict[0].request.name
         return Chunk(
             tokens=_SMALL_CHUNK,

@@ -24,6 +24,13 @@ from vllm_advisor.decide.scheduling import (
     shared_chunk,
     small_chunk,
 )
+from vllm_advisor.decide.service import (
+    HEADROOM,
+    chunk_within,
+    missed_targets,
+    speed_of,
+    with_requests_at_once,
+)
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capability
@@ -36,6 +43,8 @@ from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.units import ceil_div, format_bytes, format_tokens
 
+_MANY = 1_000_000  # engines: each request has one to itself
+
 
 class Search:
     """All candidates of one instance, sized once and kept for the account of what was tried."""
@@ -47,6 +56,7 @@ class Search:
         context: Context,
         *,
         long_documents: bool,
+        protected: bool = False,
     ) -> None:
         self.setting = setting
         self.demands = demands
@@ -54,7 +64,10 @@ class Search:
         self.loaded = with_tables(setting.model, context.hf_overrides)
         self.defaults = batch_defaults(setting.engine, setting.node.accelerator)
         self.long_documents = long_documents
-        self.chunk = chunk_for(demands, self.defaults, long_documents=long_documents)
+        self.protected = protected
+        timed = setting.latency is not None and not setting.pooling
+        self.chunk = chunk_for(demands, self.defaults, long_documents=long_documents, timed=timed)
+        self.untimed_chunk = chunk_for(demands, self.defaults, long_documents=long_documents)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -146,7 +159,7 @@ class Search:
             cache_dtype,
             text_only=setting.text_only,
         )
-        chunk = self.chunk
+        chunk = self.chunk if way.context == 1 else self.untimed_chunk
         if LADDER[2] in steps:
             chunk = Chunk(
                 tokens=small_chunk(),
@@ -183,16 +196,29 @@ class Search:
 
     def _fill(self, settings: InstanceSettings, steps: tuple[str, ...], chunk: Chunk) -> Candidate:
         """The fewest replicas that hold the demand; each engine takes an equal share."""
-        setting = self.setting
+        setting, asked = self.setting, chunk
         layout = cache_layout(setting.model, settings)
         limit = min(
             setting.constraints.max_gpus or setting.node.total_gpus, setting.node.total_gpus
         )
         most = max(1, limit // settings.gpus)
-        total = sum(d.concurrency for d in self.demands)
+        speed = speed_of(setting, settings, layout)
+        # What a request misses that is alone, no number of replicas will meet.
+        alone = (
+            "" if speed is None else missed_targets(self.demands, speed.load(self.demands, _MANY))
+        )
+        most = 1 if alone else most
         last: Candidate | None = None
         for replicas in range(1, most + 1):
             engines = replicas * settings.data_parallel_size
+            demands, itl = self.demands, ""
+            if speed is not None:
+                at_once = speed.load(demands, engines)
+                if not at_once.saturated:
+                    demands = with_requests_at_once(demands, at_once)
+                chunk, itl = chunk_within(demands, at_once, asked, settings.max_model_len)
+                settings = replace(settings, max_num_batched_tokens=chunk.tokens)
+            total = sum(d.concurrency for d in demands)
             seqs = sequences_for(ceil_div(total, engines), chunk.tokens)
             settings = replace(settings, max_num_seqs=seqs)
             figures = size_instance(
@@ -202,7 +228,22 @@ class Search:
                 overheads=setting.overheads,
                 layout=layout,
             )
-            needed = self._needed_blocks(layout, engines)
+            needed = _needed_blocks(demands, layout, engines)
+            fails = self._verdict(figures, layout, demands, needed, engines) or alone or itl
+            load = None
+            if speed is not None and not fails:
+                speed = replace(
+                    speed, settings=replace(speed.settings, max_num_batched_tokens=chunk.tokens)
+                )
+                load = speed.load(demands, engines, protected=self.protected)
+                strained = speed.load(
+                    demands,
+                    engines,
+                    blocks=figures.capacity.num_gpu_blocks,
+                    headroom=HEADROOM,
+                    protected=self.protected,
+                )
+                fails = missed_targets(demands, strained)
             last = Candidate(
                 settings=settings,
                 steps=steps,
@@ -210,28 +251,27 @@ class Search:
                 figures=figures,
                 chunk=chunk,
                 long_documents=self.long_documents,
+                demands=demands,
                 needed_blocks=needed,
-                fails=self._verdict(figures, layout, needed, engines),
+                load=load,
+                fails=fails,
             )
             if not last.fails or not figures.capacity.fits:
                 return last  # more replicas do not make one request smaller
         assert last is not None  # noqa: S101 - most >= 1
         return last
 
-    def _needed_blocks(self, layout: CacheLayout, engines: int) -> int:
-        """Blocks one engine needs for its share of every demand."""
-        loads = (
-            Load(tokens=d.typical_tokens, at_once=d.concurrency, shared=d.shared_prefix_tokens)
-            for d in self.demands
-        )
-        return blocks_needed(layout, loads, engines)
-
     def _verdict(
-        self, figures: InstanceFigures, layout: CacheLayout, needed: int, engines: int
+        self,
+        figures: InstanceFigures,
+        layout: CacheLayout,
+        demands: tuple[Demand, ...],
+        needed: int,
+        engines: int,
     ) -> str:
         """Why it fails, or nothing. What the fitted overheads may miss by is kept free."""
         capacity, spare = figures.capacity, self.setting.overheads.error_bytes
-        total = sum(d.concurrency for d in self.demands)
+        total = sum(d.concurrency for d in demands)
         if figures.budget is not None and figures.budget.kv_cache.value <= 0:
             return (
                 f"weights and overhead take all of the memory asked for "
@@ -259,3 +299,12 @@ class Search:
                 f"{' each' if share else ''}, {format_tokens(blocks)} are safe to count on"
             )
         return ""
+
+
+def _needed_blocks(demands: tuple[Demand, ...], layout: CacheLayout, engines: int) -> int:
+    """Blocks one engine needs for its share of every demand."""
+    loads = (
+        Load(tokens=d.typical_tokens, at_once=d.concurrency, shared=d.shared_prefix_tokens)
+        for d in demands
+    )
+    return blocks_needed(layout, loads, engines)

@@ -98,7 +98,7 @@ def _by_capacity(slot: Slot, scope: str, reserved: int, longest: int) -> Figure 
         return None
     layout = cache_layout(search.setting.model, chosen.settings)
     engines = chosen.replicas * chosen.settings.data_parallel_size
-    together = ceil_div(sum(d.concurrency for d in search.demands), engines)
+    together = ceil_div(sum(d.concurrency for d in chosen.demands), engines)
     blocks = chosen.figures.capacity.num_gpu_blocks
 
     def holds(prompt: int) -> bool:

@@ -1,4 +1,4 @@
-"""The four ways in which workload.yaml names its hardware."""
+"""The five ways in which workload.yaml names its hardware."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ class GpuHardware(Keys):
     )
     count: Annotated[int, Field(ge=1, le=1024)] = Field(1, description="GPUs in one node.")
     nodes: Annotated[int, Field(ge=1, le=10_000)] = Field(1, description="Equal nodes.")
+    usd_per_gpu_hour: Price | None = Field(
+        None, description="Price of one GPU for one hour, instead of the bundled one."
+    )
+
+
+class AnyHardware(Keys):
+    """Several kinds of hardware, of which the cheapest that serves is taken."""
+
+    any_of: Annotated[list[GpuHardware], Field(min_length=2, max_length=16)] = Field(
+        description="What is on offer: a list of {gpu, count, nodes, usd_per_gpu_hour}."
+    )
 
 
 class LabelledHardware(Keys):
@@ -103,7 +114,7 @@ class DescribedHardware(Keys):
 
 def _hardware_form(value: Any) -> str | None:
     if isinstance(value, dict):
-        forms = ("described", "node_labels")
+        forms = ("described", "node_labels", "any_of")
         return next((f"<{form}>" for form in forms if form in value), "<gpu>")
     return "<local>" if value == "local" else None
 
@@ -112,7 +123,8 @@ Hardware = Annotated[
     Annotated[Literal["local"], Tag("<local>")]
     | Annotated[GpuHardware, Tag("<gpu>")]
     | Annotated[LabelledHardware, Tag("<node_labels>")]
-    | Annotated[DescribedHardware, Tag("<described>")],
+    | Annotated[DescribedHardware, Tag("<described>")]
+    | Annotated[AnyHardware, Tag("<any_of>")],
     Discriminator(
         _hardware_form,
         custom_error_type=UNREADABLE,

@@ -10,6 +10,7 @@ from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge import workload_file as keys
 from vllm_advisor.knowledge.environments import environment_keys
 from vllm_advisor.knowledge.workload_hardware import (
+    AnyHardware,
     Described,
     DescribedHardware,
     GpuHardware,
@@ -195,10 +196,12 @@ def _constraints(given: ConstraintsKeys) -> types.Constraints:
 def _hardware(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Hardware:
     where = _line(marked, "hardware")
     match given.hardware:
-        case GpuHardware(gpu=gpu, count=count, nodes=nodes):
-            return types.Hardware(
-                kind="profile", gpu=gpu, gpu_count=count, node_count=nodes, where=where
-            )
+        case GpuHardware() as named:
+            return _profile(named, where)
+        case AnyHardware(any_of=offered):
+            places = (_line(marked, "hardware", "any_of", i) for i in range(len(offered)))
+            options = tuple(_profile(o, p) for o, p in zip(offered, places, strict=True))
+            return types.Hardware(kind="any_of", options=options, where=where)
         case LabelledHardware(node_labels=name, nodes=nodes):
             path = str(Path(marked.file).parent / name)
             return types.Hardware(kind="labels", labels_file=path, node_count=nodes, where=where)
@@ -214,6 +217,17 @@ def _hardware(given: keys.WorkloadKeys, marked: MarkedYaml) -> types.Hardware:
             )
         case _:
             return types.Hardware(kind="local", where=where)
+
+
+def _profile(named: GpuHardware, where: str) -> types.Hardware:
+    return types.Hardware(
+        kind="profile",
+        gpu=named.gpu,
+        gpu_count=named.count,
+        node_count=named.nodes,
+        usd_per_gpu_hour=named.usd_per_gpu_hour,
+        where=where,
+    )
 
 
 def _node(given: Described, marked: MarkedYaml) -> Node:

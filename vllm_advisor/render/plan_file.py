@@ -55,6 +55,8 @@ def plan_dict(plan: Plan, engine: EngineFacts) -> dict[str, Any]:
             "gpus": plan.cost.gpus,
             "usd_per_hour": plan.cost.usd_per_hour,
             "price_source": plan.cost.price_source,
+            "usd_per_million_output_tokens": plan.cost.usd_per_million_output_tokens,
+            "usd_per_request": plan.cost.usd_per_request,
         },
         "infeasible_because": list(plan.infeasible_because),
         "nearest": plan.nearest,
@@ -173,6 +175,9 @@ def _alternative(alternative: Alternative) -> dict[str, Any]:
         "kv_bytes_per_request": alternative.kv_bytes_per_request,
         "max_concurrency": alternative.max_concurrency,
         "cost_usd_per_hour": alternative.cost_usd_per_hour,
+        "ttft_p95_ms": alternative.ttft_p95_ms,
+        "itl_p95_ms": alternative.itl_p95_ms,
+        "pareto": alternative.pareto,
         "loses": alternative.loses,
         "why": alternative.why,
     }

@@ -14,7 +14,7 @@ REASONS = 4  # over all instances, but two for each; explain has the rest
 REASONS_OF_THE_DEPLOYMENT = 1  # the strategy of each class stands under Routes
 ALTERNATIVES = 4
 # Figures of an instance that have a place of their own here.
-_ASKED, _NEEDED = "concurrency.", "kv.blocks_needed"
+_ASKED, _NEEDED, _TTFT = "concurrency.", "kv.blocks_needed", "ttft."
 _IN_THE_LOG_LINE = ("kv.max_concurrency", "kv.total_concurrency")
 _UNKNOWN = "-"
 
@@ -46,6 +46,11 @@ def _print_headline(page: Page, plan: Mapping[str, Any]) -> None:
     what = f"{counted(len(plan['instances']), 'instance')} on {cost['gpus']} x "
     what += f"{plan['hardware']['gpu_name']}, {price(cost['usd_per_hour'])}"
     page.text((f"{plan['name']}: {what}, confidence {plan['confidence']}", "bold"))
+    if cost["usd_per_million_output_tokens"] is not None:
+        page.text(
+            f"${cost['usd_per_million_output_tokens']:,.2f} per million output tokens and "
+            f"${cost['usd_per_request']:.4g} per request at the stated load"
+        )
     page.text(f"{plan['model']} with vLLM {plan['vllm_version']}")
 
 
@@ -74,6 +79,7 @@ def _print_instance(page: Page, plan: Mapping[str, Any], instance: Mapping[str, 
             print_memory(page, figures["memory"])
         print_kv_cache(page, figures)
     _print_demand(page, plan, instance)
+    _print_speed(page, plan, instance)
     print_command(page, instance["command"])
     decisions = [d for d in plan["decisions"] if d["id"].startswith(f"{name}.")]
     _print_reasons(page, decisions, max(2, REASONS // len(plan["instances"])))
@@ -102,6 +108,27 @@ def _print_demand(page: Page, plan: Mapping[str, Any], instance: Mapping[str, An
     for key, value in requests.items():
         if not key.startswith(_ASKED) and key not in _IN_THE_LOG_LINE:
             page.text(f"{key}: {value} requests ({own[key]['formula']})", indent=2)
+
+
+def _print_speed(page: Page, plan: Mapping[str, Any], instance: Mapping[str, Any]) -> None:
+    """Estimated times at the stated load."""
+    prefix = f"{instance['name']}.speed."
+    own = {
+        f["id"].removeprefix(prefix): f["value"]
+        for f in plan["figures"]
+        if f["id"].startswith(prefix)
+    }
+    first = [
+        f"{key.removeprefix(_TTFT)} {cell(value)} ms"
+        for key, value in own.items()
+        if key.startswith(_TTFT)
+    ]
+    if first:
+        page.text(
+            f"95th percentiles at the stated load: first token {', '.join(first)}; "
+            f"between tokens {cell(own['itl'])} ms",
+            indent=2,
+        )
 
 
 def _print_deployment_reasons(page: Page, plan: Mapping[str, Any]) -> None:
@@ -160,7 +187,7 @@ def _print_alternatives(page: Page, alternatives: Sequence[Mapping[str, Any]], l
         return
     page.heading("What else was tried")
     page.table(
-        ("GPUs", "KV/request", "at once", "cost", "option, what it loses, and why not"),
+        ("GPUs", "KV/request", "at once", "cost", "TTFT", "token", "option, its loss, why not"),
         [
             (
                 cell(option["gpus"]),
@@ -169,22 +196,35 @@ def _print_alternatives(page: Page, alternatives: Sequence[Mapping[str, Any]], l
                 _UNKNOWN
                 if option["cost_usd_per_hour"] is None
                 else price(option["cost_usd_per_hour"]),
+                _milliseconds(option["ttft_p95_ms"]),
+                _milliseconds(option["itl_p95_ms"]),
                 _told(option),
             )
             for option in alternatives[:limit]
         ],
-        right=(0, 1, 2, 3),
+        right=(0, 1, 2, 3, 4, 5),
     )
+    if any(option["pareto"] for option in alternatives):
+        page.text(
+            "* nothing else for this instance takes no more GPUs and is faster; TTFT and time "
+            "between tokens are 95th percentiles at the stated load",
+            indent=2,
+        )
     unsaid = len(alternatives) - limit
     if unsaid > 0:
         page.text(f"{unsaid} more in PLAN.md", indent=2, bullet="- ")
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f} ms"
 
 
 def _told(option: Mapping[str, Any]) -> tuple[Part, ...]:
     told = [f"loses {option['loses']}"] if option["loses"] else []
     if option["why"]:
         told.append(f"{'not taken' if option['feasible'] else 'does not work'}: {option['why']}")
-    return ((f"{option['name']} ({option['subject']})", "bold"), "; ".join(told))
+    star = "* " if option["pareto"] else ""
+    return ((f"{star}{option['name']} ({option['subject']})", "bold"), "; ".join(told))
 
 
 def _print_list(page: Page, title: str, lines: Sequence[str]) -> None:

@@ -61,7 +61,9 @@ def check(subject: Subject) -> Iterator[Fault]:
     if not figures.capacity.groups:
         return
     classes = subject.classes or ()
-    load = held(model, settings, figures, classes)
+    load = held(
+        model, settings, figures, classes, subject.node.accelerator if subject.node else None
+    )
     if load.fits:
         return
     replicas = ceil_div(load.needed, load.blocks)
@@ -98,7 +100,10 @@ def _fp8(subject: Subject) -> list[str]:
     )
     figures = case.sized(changed)
     try:
-        enough = figures and held(case.model, changed, figures, subject.classes or ()).fits
+        enough = (
+            figures
+            and held(case.model, changed, figures, subject.classes or (), case.accelerator).fits
+        )
     except AdvisorError:
         return []
     return ["--kv-cache-dtype fp8"] if enough else []

@@ -38,11 +38,11 @@ Lower `--max-num-batched-tokens` below the bound, and measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from vllm_advisor.errors import UnknownFactError
 from vllm_advisor.rules.protocol import Fault, Subject, rule
-from vllm_advisor.rules.traffic import class_load, peak_flops
+from vllm_advisor.rules.traffic import class_loads, peak_flops
 from vllm_advisor.sizing.attention_cost import active_parameters
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.workload import RequestClass
@@ -68,7 +68,9 @@ def check(subject: Subject) -> Iterator[Fault]:
     if model is None or settings is None or not targets:
         return
     step, target = settings.max_num_batched_tokens, min(targets)
-    if _full_steps_per_token(classes, step) < _SHARE:
+    gpu = subject.node.accelerator if subject.node else None
+    at_once = [load.at_once for load in class_loads(model, settings, gpu, classes)]
+    if _full_steps_per_token(classes, at_once, step) < _SHARE:
         return  # the target is for 95 % of the tokens
     peak = peak_flops(subject)
     if peak is None:
@@ -91,17 +93,18 @@ def check(subject: Subject) -> Iterator[Fault]:
     )
 
 
-def _full_steps_per_token(classes: tuple[RequestClass, ...], step: int) -> float:
+def _full_steps_per_token(
+    classes: tuple[RequestClass, ...], at_once: Sequence[int], step: int
+) -> float:
     """Steps' worth of prompt that others bring while a request gets one token, on average.
 
     A request brings its median prompt less what prefix caching finds: the shared prefix, or all
     that the same conversation has sent before.
     """
     steps, tokens = 0.0, 0
-    for request in classes:
-        prompt, at_once = request.prompt_tokens.p50, class_load(request).at_once
+    for request, number in zip(classes, at_once, strict=True):
+        prompt = request.prompt_tokens.p50
         new = (prompt - request.shared_prefix_tokens) / request.requests_per_document
-        steps += at_once * new / step
-        tokens += at_once * request.output_tokens.p50
-    at_once = sum(class_load(c).at_once for c in classes)
-    return steps * (at_once - 1) / tokens
+        steps += number * new / step
+        tokens += number * request.output_tokens.p50
+    return steps * (sum(at_once) - 1) / tokens

@@ -1,8 +1,8 @@
 """Steps of so few tokens that a prompt reads all weights again and again.
 
 ## What it checks
-An explicit `--max-num-batched-tokens` of up to 512, where a prompt of `--max-model-len` takes at
-least 16 steps. Not reported on a decode instance, which gets its prompts by a KV connector, nor
+An explicit `--max-num-batched-tokens` of up to 512, where a prompt of `--max-model-len` takes more
+than 16 steps. Not reported on a decode instance, which gets its prompts by a KV connector, nor
 where the workload sets a time between tokens, which small steps are for.
 
 ## Why it matters
@@ -63,7 +63,7 @@ def check(subject: Subject) -> Iterator[Fault]:
         return
     length = context_length(subject)
     steps = ceil_div(length, step)
-    if steps < _STEPS:
+    if steps <= _STEPS:
         return
     flag = subject.spelling("max_num_batched_tokens")
     yield Fault(

@@ -90,5 +90,7 @@ def check(subject: Subject) -> Iterator[Fault]:
 def _short(subject: Subject, case: Case) -> bool:
     """The cache is what limits this server."""
     if subject.classes is not None:
-        return not held(case.model, case.settings, case.figures, subject.classes).fits
+        return not held(
+            case.model, case.settings, case.figures, subject.classes, case.accelerator
+        ).fits
     return asked_length(subject) is not None and case.figures.capacity.max_concurrency < _FEW

@@ -67,7 +67,7 @@ def check(subject: Subject) -> Iterator[Fault]:
         fewest, ranks = ranks, ranks // 2
     if fewest == asked:
         return
-    at_once = held(case.model, case.settings, case.figures, classes).at_once
+    at_once = held(case.model, case.settings, case.figures, classes, case.accelerator).at_once
     yield Fault(
         message=f"{asked} ranks serve {at_once} requests at once, and {fewest} hold them",
         location=subject.place("tensor_parallel_size"),
@@ -88,6 +88,6 @@ def _holds(case: Case, ranks: int, classes: tuple[RequestClass, ...]) -> bool:
     if figures is None or not figures.headroom:
         return False
     try:
-        return held(case.model, changed, figures, classes).fits
+        return held(case.model, changed, figures, classes, case.accelerator).fits
     except AdvisorError:
         return False

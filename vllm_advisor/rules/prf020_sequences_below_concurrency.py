@@ -53,7 +53,13 @@ def check(subject: Subject) -> Iterator[Fault]:
         return
     if not figures.capacity.groups:
         return
-    load = held(model, settings, figures, subject.classes or ())
+    load = held(
+        model,
+        settings,
+        figures,
+        subject.classes or (),
+        subject.node.accelerator if subject.node else None,
+    )
     seats = settings.max_num_seqs * settings.data_parallel_size
     runnable = min(load.at_once, load.fit)
     if runnable <= seats:

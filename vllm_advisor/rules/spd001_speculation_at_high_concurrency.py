@@ -65,7 +65,13 @@ def check(subject: Subject) -> Iterator[Fault]:
     peak, bandwidth = peak_flops(subject), node.accelerator.memory_bandwidth
     if peak is None or bandwidth is None:
         raise UnknownFactError("peak and bandwidth of this GPU are not known")
-    load = held(model, settings, figures, subject.classes or ())
+    load = held(
+        model,
+        settings,
+        figures,
+        subject.classes or (),
+        subject.node.accelerator if subject.node else None,
+    )
     at_once = min(ceil_div(load.fit, settings.data_parallel_size), settings.max_num_seqs)
     cache = min(load.needed, load.blocks) * figures.capacity.bytes_per_block
     reading = (int(figures.budget.weights.value) + cache) / bandwidth

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vllm_advisor.errors import AdvisorError, UnknownFactError
+from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout
 from vllm_advisor.sizing.load import Load, blocks_needed, requests_at_once
+from vllm_advisor.sizing.mixed_load import at_peak, class_load, mixed_load
+from vllm_advisor.sizing.performance import refuse
 from vllm_advisor.sizing.settings import InstanceSettings
+from vllm_advisor.sizing.steady_state import Station
+from vllm_advisor.sizing.step_work import step_work
+from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.workload import RequestClass
@@ -42,13 +49,68 @@ class Held:
         return min(self.at_once, self.at_once * self.blocks // self.needed)
 
 
-def class_load(request: RequestClass) -> Load:
-    """A class as the KV cache sees it: prompt and answer at the 95th percentile."""
-    return Load(
-        tokens=request.prompt_tokens.p95 + request.output_tokens.p95,
-        at_once=requests_at_once(request)[0],
-        shared=request.shared_prefix_tokens,
+def class_loads(
+    model: ModelFacts,
+    settings: InstanceSettings,
+    gpu: Accelerator | None,
+    classes: Iterable[RequestClass],
+) -> tuple[Load, ...]:
+    """Classes as the KV cache sees them: prompt and answer at the 95th percentile.
+
+    How many requests of a stated rate are there at once follows from the speed of this server
+    where that is modelled, else from the targets.
+    """
+    classes = tuple(classes)
+    timed = _timed(model, settings, gpu, classes)
+    return tuple(
+        Load(
+            tokens=request.prompt_tokens.p95 + request.output_tokens.p95,
+            at_once=timed.get(request.name) or requests_at_once(request)[0],
+            shared=request.shared_prefix_tokens,
+        )
+        for request in classes
     )
+
+
+def _timed(
+    model: ModelFacts,
+    settings: InstanceSettings,
+    gpu: Accelerator | None,
+    classes: tuple[RequestClass, ...],
+) -> dict[str, int]:
+    """Requests at once of each class with a rate, where the server's speed is modelled."""
+    if gpu is None or all(c.requests_per_second is None for c in classes):
+        return {}
+    fit = load_latency()
+    try:
+        layout = cache_layout(model, settings)
+        refuse(model, settings)
+        work = step_work(model, settings, gpu, layout)
+    except AdvisorError:
+        return {}
+
+    def station(prompt: float, output: float, cached: float) -> Station:
+        return Station(
+            work=work,
+            constants=fit.constants,
+            prompt=prompt,
+            output=output,
+            cached=min(cached, prompt - 1),
+            max_num_seqs=settings.max_num_batched_tokens // 2,
+            held=math.inf,
+            max_num_batched_tokens=settings.max_num_batched_tokens,
+            stages=settings.pipeline_parallel_size,
+        )
+
+    loads = [class_load(c, prefix_caching=settings.prefix_caching) for c in classes]
+    found = mixed_load(station, loads, engines=settings.data_parallel_size)
+    if found.saturated:
+        return {}
+    return {
+        times.name: at_peak(times.running)
+        for times, request in zip(found.classes, classes, strict=True)
+        if request.requests_per_second is not None
+    }
 
 
 def held(
@@ -56,13 +118,14 @@ def held(
     settings: InstanceSettings,
     figures: InstanceFigures,
     classes: Iterable[RequestClass],
+    gpu: Accelerator | None,
 ) -> Held:
     """Hold the classes against the KV cache of one server.
 
     Raises:
         UnknownFactError: the layout of the cache is not known.
     """
-    loads = [class_load(c) for c in classes]
+    loads = class_loads(model, settings, gpu, classes)
     layout = layout_of(model, settings)
     return Held(
         at_once=sum(load.at_once for load in loads),

@@ -15,6 +15,7 @@ from vllm_advisor.units import ceil_div
 # Time a request is expected to take where the workload states no target (milliseconds).
 _ASSUMED_TTFT_MS = 2_000
 _ASSUMED_ITL_MS = 40
+TIME_IN_SYSTEM = ".time-in-system"  # end of the id of an assumption of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def requests_at_once(request: RequestClass) -> tuple[int, str, tuple[Assumption,
         if slo.ttft_ms is None or slo.itl_ms is None:
             notes = (
                 Assumption(
-                    id=f"{request.name}.time-in-system",
+                    id=f"{request.name}{TIME_IN_SYSTEM}",
                     text=f"class {request.name}: a request is taken to stay {seconds:.1f} s "
                     f"(TTFT {ttft:g} ms, {itl:g} ms per output token; what the workload does not "
                     "state is assumed)",

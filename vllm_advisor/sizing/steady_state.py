@@ -14,14 +14,15 @@ arrivals and that time. ``prompt`` counts what prefix caching does not find.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.step_time import StepParts, step_parts
 from vllm_advisor.sizing.step_work import StepWork
 from vllm_advisor.types.latency import LatencyConstants, Regime
 
-_ROUNDS = 60  # of the fixed point, halving what is left in each
+_ROUNDS = 16  # of a fixed point, halving what is left in each
 _SATURATED = 0.98  # of the time goes into prompts: more arrive than are read
 
 
@@ -32,7 +33,8 @@ class Station:
     ``prompt`` and ``output`` are mean tokens of a request, ``cached`` those of the prompt that
     prefix caching finds. ``places`` is how many requests run at once at most: of ``max_num_seqs``,
     ``held`` of what the KV cache holds. The ``stages`` of a pipeline work on as many batches at
-    once, each with its share of the running requests.
+    once, each with its share of the running requests. ``others`` are tokens of each running request
+    where that is not the mean of ``prompt`` and ``output``.
     """
 
     work: StepWork
@@ -44,6 +46,7 @@ class Station:
     held: float
     max_num_batched_tokens: int
     stages: int = 1
+    others: float | None = None
 
     @property
     def places(self) -> float:
@@ -53,7 +56,7 @@ class Station:
     @property
     def context(self) -> float:
         """Tokens of a running request, on average over its output."""
-        return self.prompt + self.output / 2
+        return self.prompt + self.output / 2 if self.others is None else self.others
 
     def step(self, running: float, prompt_tokens: float = 0.0, *, engines: int = 1) -> StepParts:
         """A step with this many running requests and prompt tokens, in so many engines.
@@ -69,6 +72,10 @@ class Station:
             prompt_context=self.cached + (self.prompt - self.cached) / 2,
             prompt_engines=engines,
         )
+
+    def with_prompt(self, prompt: float, cached: float) -> Station:
+        """The same engine for a request with another prompt, beside the same others."""
+        return replace(self, prompt=prompt, cached=cached, others=self.context)
 
     def prompt_token_seconds(self, running: float, *, engines: int = 1) -> float:
         """Seconds that one prompt token adds to the steps of this many requests."""
@@ -106,6 +113,15 @@ class Station:
         others = running / self.stages * (self.prompt - self.cached) / self.output
         own = self.step(running + 1).seconds
         return own + others * self.prompt_token_seconds(running + 1, engines=self.work.engines)
+
+    def line_seconds(self, running: float) -> float:
+        """Seconds that the prompts behind one prompt of new tokens wait for it.
+
+        Steps take what fits of the prompts that are there, and the tokens of running requests.
+        """
+        budget = max(1.0, self.max_num_batched_tokens - running)
+        full = self.step(running, budget).seconds
+        return (self.prompt - self.cached) / budget * full / self.stages
 
     def prompt_share(self, running: float) -> float:
         """Of the steps, those that carry a chunk of a prompt, 0 to 1."""
@@ -209,26 +225,37 @@ def closed_loop(station: Station, concurrency: float) -> Served:
     )
 
 
+def fixed_point(needed: Callable[[float], float], most: float) -> float | None:
+    """The smallest number of running requests that is no less than what it makes needed.
+
+    It is looked for upwards in doubling steps: far above it steps are long, and more would be
+    needed again. ``None`` where there is none up to ``most``.
+    """
+    low, high = 0.0, min(1.0, most)
+    while needed(high) > high:
+        if high >= most:
+            return None
+        low, high = high, min(2 * high, most)
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if needed(middle) > middle else (low, middle)
+    return high
+
+
 def open_loop(station: Station, requests_per_second: float) -> Served:
     """Requests arrive at a rate, at random times.
 
     running = rate x (TTFT(running) + output x TPOT(running)) is solved by bisection. Where no
     number of places solves it the engine is saturated, and requests wait without end.
     """
-    low, high = 0.0, station.places
 
     def needed(running: float) -> float:
-        return requests_per_second * _stay(station, running, requests_per_second)
+        first, _, _ = _first(station, running, requests_per_second)
+        return requests_per_second * (first + station.output * station.random_tpot(running))
 
-    saturated = needed(high) > high
-    if not saturated:
-        for _ in range(_ROUNDS):
-            middle = (low + high) / 2
-            if needed(middle) > middle:
-                low = middle
-            else:
-                high = middle
-    running = high
+    found = fixed_point(needed, station.places)
+    saturated = found is None
+    running = station.places if found is None else found
     tpot = station.random_tpot(running)
     ttft, queue, busy = _first(station, running, requests_per_second)
     rate = running / (ttft + station.output * tpot) if saturated else requests_per_second
@@ -274,13 +301,8 @@ def _queue(station: Station, running: float, tpot: float) -> tuple[float, float]
 
 def _first(station: Station, running: float, rate: float) -> tuple[float, float, float]:
     """Time to the first token with requests arriving at random, its queue and how busy it is."""
-    each = (station.prompt - station.cached) * station.prompt_token_seconds(running)
-    busy = min(rate * each / station.stages, _SATURATED)
+    each = station.line_seconds(running)
+    busy = min(rate * each, _SATURATED)
     queue = each * busy / (2 * (1 - busy))
     alone = station.constants.request + station.prefill_seconds(running)
     return alone + station.step(running).seconds / 2 + queue, queue, busy
-
-
-def _stay(station: Station, running: float, rate: float) -> float:
-    first, _, _ = _first(station, running, rate)
-    return first + station.output * station.random_tpot(running)

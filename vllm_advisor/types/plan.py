@@ -69,15 +69,23 @@ class Alternative:
     cost_usd_per_hour: float | None
     loses: str  # what is lost
     why: str  # why it was not taken
+    ttft_p95_ms: float | None = None  # of its slowest class; None where speed is not modelled
+    itl_p95_ms: float | None = None
+    pareto: bool = False  # none of the same subject is both cheaper and faster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """GPUs and what they cost; ``None`` where no price is known."""
+    """GPUs and what they cost; ``None`` where no price is known, or no speed.
+
+    Per token and per request at the load that is stated, not at the most there is.
+    """
 
     gpus: int
     usd_per_hour: float | None
     price_source: str
+    usd_per_million_output_tokens: float | None = None
+    usd_per_request: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,7 +143,8 @@ class Hardware:
 
     ``kind`` is ``local`` (probe this machine), ``profile`` (``gpu`` names a profile, an NVML name
     or a GPU Operator label), ``labels`` (a file from ``kubectl get node -o json``) or
-    ``described`` (``node`` is complete, as ``vllm-advisor probe`` prints it).
+    ``described`` (``node`` is complete, as ``vllm-advisor probe`` prints it) or ``any_of``
+    (``options``, of which the cheapest that serves is taken).
     """
 
     kind: str
@@ -152,6 +153,8 @@ class Hardware:
     node_count: int = 1
     labels_file: str = ""
     node: Node | None = None
+    usd_per_gpu_hour: float | None = None  # of this kind, as the user says
+    options: tuple[Hardware, ...] = ()
     where: str = ""
 
 

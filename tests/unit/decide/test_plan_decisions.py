@@ -110,19 +110,31 @@ def test_fp8_cache_is_taken_only_when_it_saves_gpus() -> None:
 
 
 def test_littles_law_makes_concurrency_of_a_rate() -> None:
-    rate = {**CHAT, "requests_per_second": 4, "slo": {"ttft_ms": 500, "itl_ms": 20}}
+    rate = {**CHAT, "requests_per_second": 4, "slo": {"ttft_ms": 500, "itl_ms": 50}}
     del rate["concurrent_requests"]
     figures = {f.id: f for f in planned(rate).figures}
+    asked = figures["chat.concurrency.chat"]
+    # "4 requests/s x 2.2 s in the system = 8.9, and two standard deviations": 8.9 + 2 x 2.98 = 14.9
+    seconds = float(asked.formula.split(" x ")[1].split(" s ")[0])
+    running = float(asked.formula.split(" = ")[1].split(",")[0])
+    assert running == pytest.approx(4 * seconds, abs=0.3)
+    assert asked.value == pytest.approx(running + 2 * running**0.5, abs=1)
+
+
+def test_without_a_known_speed_the_targets_say_how_long_a_request_stays() -> None:
+    # The arithmetic peak of GB10 is not published.
+    gb10 = {"gpu": "gb10", "count": 1}
+    rate = {**CHAT, "requests_per_second": 4, "slo": {"ttft_ms": 500, "itl_ms": 20}}
+    del rate["concurrent_requests"]
+    figures = {f.id: f.value for f in planned(rate, hardware=gb10).figures}
     # 4 / s x (0.5 s + 0.020 s x 200 tokens) = 18
-    assert figures["chat.concurrency.chat"].value == 18
+    assert figures["chat.concurrency.chat"] == 18
     stated = {**rate, "slo": {"e2e_ms": 10_000}}
-    assert {f.id: f.value for f in planned(stated).figures}["chat.concurrency.chat"] == 40
-
-
-def test_time_that_is_not_stated_is_an_assumption() -> None:
-    rate = {k: v for k, v in CHAT.items() if k not in ("concurrent_requests", "slo")}
-    found = planned({**rate, "requests_per_second": 4})
-    assert "chat.time-in-system" in {a.id for a in found.assumptions}
+    found = planned(stated, hardware=gb10)
+    assert {f.id: f.value for f in found.figures}["chat.concurrency.chat"] == 40
+    assert any("is not modelled" in note for note in found.notes)
+    guessed = planned({k: v for k, v in rate.items() if k != "slo"}, hardware=gb10)
+    assert "chat.time-in-system" in {a.id for a in guessed.assumptions}
 
 
 def test_replicas_share_the_requests() -> None:
@@ -165,11 +177,12 @@ def test_what_is_longer_than_the_model_reads_is_infeasible() -> None:
 
 def test_nearest_was_really_tried() -> None:
     small = {"gpu": "rtx-4090", "count": 1}
-    big = planned(CHAT, model="meta-llama/Llama-3.3-70B-Instruct", hardware=small,
+    untimed = {**CHAT, "slo": {}}
+    big = planned(untimed, model="meta-llama/Llama-3.3-70B-Instruct", hardware=small,
                   constraints={"weight_quantization": "forbidden"})  # fmt: skip
     assert not big.feasible
     count = int(big.nearest.split(" x rtx-4090")[0])
-    again = planned(CHAT, model="meta-llama/Llama-3.3-70B-Instruct",
+    again = planned(untimed, model="meta-llama/Llama-3.3-70B-Instruct",
                     hardware={"gpu": "rtx-4090", "count": count},
                     constraints={"weight_quantization": "forbidden"})  # fmt: skip
     assert again.feasible

@@ -182,17 +182,20 @@ def test_context_is_the_prompt_and_half_of_the_output() -> None:
 def test_few_arrivals() -> None:
     served = open_loop(STATION, 0.5)
     # Half a request per second that stays about 1.1 s.
-    assert served.running == pytest.approx(0.5 * (served.ttft + 101 * served.tpot))
+    assert served.running == pytest.approx(0.5 * (served.ttft + 101 * served.tpot), rel=1e-4)
     assert 0.5 < served.running < 0.6
     # A request sees itself and half of another: steps of 10 ms and 0.1 ms for each of 1.5 requests,
     # and half of a prompt of 10 ms over 101 tokens.
     assert served.tpot == pytest.approx(STATION.random_tpot(served.running))
     assert served.tpot == pytest.approx(10e-3 + 1.55 * 0.1e-3 + 0.55 * 10e-3 / 101, rel=1e-3)
     assert served.tokens_per_second == 0.5 * 101
-    # 10 ms of a prompt twice a second, and half a step until one begins.
-    assert served.busy == pytest.approx(0.005)
+    # A full step is 10 ms and 0.1 ms for each of 1,000 tokens; a prompt of 100 fills a tenth of what
+    # the 0.55 running requests leave of it: 11 ms every other second.
+    each = 100 / 999.45 * 110e-3
+    assert served.busy == pytest.approx(each / 2, rel=1e-3)
+    # M/D/1, and half a step until one begins.
     wait = served.ttft - 20e-3 - STATION.prefill_seconds(served.running)
-    queue = 10e-3 * 0.005 / (2 * 0.995)
+    queue = each * (each / 2) / (2 * (1 - each / 2))
     assert wait == pytest.approx(STATION.step(served.running).seconds / 2 + queue, rel=1e-3)
     assert not served.saturated
 

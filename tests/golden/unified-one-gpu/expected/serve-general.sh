@@ -33,7 +33,7 @@ args=(
   # costs nothing when nothing repeats. On by default; stated so that it stays on
   # [general.enable-prefix-caching; vllm-default:0.33.0:enable_prefix_caching]
   --enable-prefix-caching
-  # short requests share this instance with long prompts: a long prompt takes at most
+  # short requests share this instance with longer prompts: a long prompt takes at most
   # half of a step, so a short one is read beside it
   # [general.long-prefill-token-threshold;
   # vllm:0.33.0:vllm/config/scheduler.py#long_prefill_token_threshold]
