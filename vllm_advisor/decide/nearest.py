@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from vllm_advisor.knowledge.gpus import find_gpu, load_gpus
 from vllm_advisor.units import format_tokens
 
 _NODE_SIZES = (1, 2, 4, 8)
+_LARGEST = _NODE_SIZES[-1]
 _LEAST_CAPABILITY = 80  # older GPUs have no BF16, and new kernels leave them out one by one
 Layout = Callable[[Demands, Setting], tuple[Slot, ...]]
 
@@ -101,24 +103,24 @@ def _more_gpus(demands: Demands, setting: Setting, layout: Layout) -> list[str]:
 
 def _other_gpu(demands: Demands, setting: Setting, layout: Layout) -> list[str]:
     """The cheapest bundled GPU type that serves the workload as it is stated."""
+    priced = [gpu for gpu in map(find_gpu, load_gpus()) if gpu.price is not None]
     best: tuple[float, str] | None = None
-    for name in load_gpus():
-        gpu = find_gpu(name)
-        if gpu.price is None or gpu.id == setting.node.accelerator.id or gpu.unified_memory:
+    for gpu in sorted(priced, key=lambda gpu: gpu.price.usd_per_gpu_hour if gpu.price else 0.0):
+        if gpu.id == setting.node.accelerator.id or gpu.unified_memory:
             continue
-        if gpu.capability < _LEAST_CAPABILITY:
+        if gpu.capability < _LEAST_CAPABILITY or gpu.price is None:
             continue
-        for count in _NODE_SIZES:
-            cost = gpu.price.usd_per_gpu_hour * count
-            if best is not None and cost >= best[0]:
-                break
-            other = replace(
-                setting,
-                node=replace(setting.node, accelerator=gpu, gpu_count=count, node_count=1),
-                constraints=replace(setting.constraints, max_gpus=None),
-            )
-            gpus = _gpus(demands, other, layout)
-            if gpus is not None:
-                best = (gpu.price.usd_per_gpu_hour * gpus, f"{gpus} x {gpu.id}")
-                break
+        # More of them would cost no less than what is found already.
+        each = gpu.price.usd_per_gpu_hour
+        most = _LARGEST if best is None else min(_LARGEST, math.ceil(best[0] / each) - 1)
+        if most < 1:
+            break
+        other = replace(
+            setting,
+            node=replace(setting.node, accelerator=gpu, gpu_count=_LARGEST, node_count=1),
+            constraints=replace(setting.constraints, max_gpus=most),
+        )
+        gpus = _gpus(demands, other, layout)
+        if gpus is not None:
+            best = (each * gpus, f"{gpus} x {gpu.id}")
     return [f"{best[1]} at about {best[0]:.2f} USD per hour"] if best else []

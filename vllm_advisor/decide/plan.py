@@ -20,7 +20,7 @@ from vllm_advisor.decide.reasons import Scope, user
 from vllm_advisor.decide.routing import routing_of
 from vllm_advisor.decide.schemes import classic_schemes
 from vllm_advisor.decide.speed_figures import output_tokens_per_second, speed_assumptions
-from vllm_advisor.decide.verified import Verified, verified
+from vllm_advisor.decide.verified import MORE_LOAD, Verified, verified
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.knowledge.engines import engine_assumptions
 from vllm_advisor.sizing.load import TIME_IN_SYSTEM
@@ -166,6 +166,10 @@ def _told(replayed: list[tuple[str, Verified]]) -> tuple[str, ...]:
             said += [f"Replayed, a target is missed: {missed}." for missed in one.missed]
         else:
             said.append(f"Replayed request by request, {name} meets its targets.")
+            more = f"At {MORE_LOAD} times the load"
+            said += [f"{more}, a target is missed: {missed}." for missed in one.missed_at_more]
+            if not one.missed_at_more:
+                said.append(f"{more}, {name} meets them too.")
     return tuple(said)
 
 

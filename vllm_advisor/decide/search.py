@@ -27,7 +27,9 @@ from vllm_advisor.decide.scheduling import (
 from vllm_advisor.decide.service import (
     HEADROOM,
     chunk_within,
+    missed_at_best,
     missed_targets,
+    needed_blocks,
     speed_of,
     with_requests_at_once,
 )
@@ -37,7 +39,6 @@ from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capa
 from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout, size_instance
 from vllm_advisor.sizing.kv_cache import WINDOWED
-from vllm_advisor.sizing.load import Load, blocks_needed
 from vllm_advisor.sizing.overrides import with_tables
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.sizing import InstanceFigures
@@ -203,6 +204,7 @@ class Search:
         )
         most = max(1, limit // settings.gpus)
         speed = speed_of(setting, settings, layout)
+        best = None if speed is not None else speed_of(setting, settings, layout, at_best=True)
         # What a request misses that is alone, no number of replicas will meet.
         alone = (
             "" if speed is None else missed_targets(self.demands, speed.load(self.demands, _MANY))
@@ -228,9 +230,11 @@ class Search:
                 overheads=setting.overheads,
                 layout=layout,
             )
-            needed = _needed_blocks(demands, layout, engines)
+            needed = needed_blocks(demands, layout, engines)
             fails = self._verdict(figures, layout, demands, needed, engines) or alone or itl
             load = None
+            if best is not None and not fails:
+                fails = missed_at_best(demands, best.load(demands, engines, headroom=HEADROOM))
             if speed is not None and not fails:
                 speed = replace(
                     speed, settings=replace(speed.settings, max_num_batched_tokens=chunk.tokens)
@@ -299,12 +303,3 @@ class Search:
                 f"{' each' if share else ''}, {format_tokens(blocks)} are safe to count on"
             )
         return ""
-
-
-def _needed_blocks(demands: tuple[Demand, ...], layout: CacheLayout, engines: int) -> int:
-    """Blocks one engine needs for its share of every demand."""
-    loads = (
-        Load(tokens=d.typical_tokens, at_once=d.concurrency, shared=d.shared_prefix_tokens)
-        for d in demands
-    )
-    return blocks_needed(layout, loads, engines)

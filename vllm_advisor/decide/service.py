@@ -14,6 +14,7 @@ from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.scheduling import Chunk
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.sizing.capacity import CacheLayout
+from vllm_advisor.sizing.load import Load, blocks_needed
 from vllm_advisor.sizing.mixed_load import (
     ClassLoad,
     MixedLoad,
@@ -81,12 +82,18 @@ class Speed:
         return mixed_load(station_of, classes, engines=engines, protected=protected)
 
 
-def speed_of(setting: Setting, settings: InstanceSettings, layout: CacheLayout) -> Speed | None:
-    """The speed of a candidate, or ``None`` where it is not modelled."""
+def speed_of(
+    setting: Setting, settings: InstanceSettings, layout: CacheLayout, *, at_best: bool = False
+) -> Speed | None:
+    """The speed of a candidate, or ``None`` where it is not modelled.
+
+    ``at_best``: as if the exchanges of context parallelism, which are not modelled, took no time.
+    """
     if setting.latency is None or setting.pooling:
         return None
+    asked = replace(settings, decode_context_parallel_size=1) if at_best else settings
     try:
-        refuse(setting.model, settings)
+        refuse(setting.model, asked)
         work = step_work(setting.model, settings, setting.node.accelerator, layout)
     except NotModelledError:
         return None
@@ -178,6 +185,21 @@ def missed_targets(demands: tuple[Demand, ...], load: MixedLoad) -> str:
                     f"{seconds * 1000:.0f} ms are estimated"
                 )
     return ""
+
+
+def missed_at_best(demands: tuple[Demand, ...], load: MixedLoad) -> str:
+    """What context parallelism misses if its exchanges take no time, or nothing."""
+    missed = missed_targets(demands, load)
+    return f"even if the exchanges of context parallelism took no time, {missed}" if missed else ""
+
+
+def needed_blocks(demands: tuple[Demand, ...], layout: CacheLayout, engines: int) -> int:
+    """Blocks one engine needs for its share of every demand."""
+    loads = (
+        Load(tokens=d.typical_tokens, at_once=d.concurrency, shared=d.shared_prefix_tokens)
+        for d in demands
+    )
+    return blocks_needed(layout, loads, engines)
 
 
 def _full_step(load: MixedLoad, demands: tuple[Demand, ...], tokens: int) -> tuple[float, float]:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vllm_advisor.sizing.arrivals import mean_tokens
-from vllm_advisor.sizing.steady_state import Station, fixed_point, regime_of
+from vllm_advisor.sizing.fixed_point import fixed_point
+from vllm_advisor.sizing.steady_state import Station, regime_of
 from vllm_advisor.types.latency import Regime
 from vllm_advisor.types.workload import RequestClass, TokenDistribution
 
@@ -148,7 +149,9 @@ def mixed_load(
             that prompts no longer than the mean do not wait for longer ones.
     """
     stays = [c.output * 0.02 + 0.5 for c in classes]
-    for _ in range(_ROUNDS):
+    # Rates that are all stated do not follow from how long requests stay.
+    follows = any(c.rate is None for c in classes)
+    for _ in range(_ROUNDS if follows else 1):
         rates = [_rate(c, s) / engines for c, s in zip(classes, stays, strict=True)]
         station = _mixed(station_of, classes, rates)
         running, saturated = _running(station, classes, rates, engines)
@@ -213,11 +216,14 @@ def _running(
     kept = sum(c.at_once or 0.0 for c in classes if c.rate is None) / engines
     arriving = [(c, r) for c, r in zip(classes, rates, strict=True) if c.rate is not None]
 
+    own = [
+        (rate, _of_class(station, c.prompt, c.cached * c.prompt), c.output) for c, rate in arriving
+    ]
+
     def needed(running: float) -> float:
-        tpot = station.random_tpot(running)
+        step, tpot = station.step(running).seconds, station.random_tpot(running)
         inside = sum(
-            rate * (_first(station, running, c.prompt, c.cached * c.prompt) + c.output * tpot)
-            for c, rate in arriving
+            rate * (_first_of(each, running, step) + output * tpot) for rate, each, output in own
         )
         return kept + inside
 
@@ -270,11 +276,19 @@ def _queue(
     return squares / (2 * (1 - busy)), busy
 
 
+def _of_class(station: Station, prompt: float, cached: float) -> Station:
+    return station.with_prompt(prompt, min(cached, prompt - 1))
+
+
+def _first_of(own: Station, running: float, step: float) -> float:
+    """Seconds to the first token without a queue; ``step`` are those of a step without prompts."""
+    return own.constants.request + own.prefill_seconds(running, step) + step / 2
+
+
 def _first(station: Station, running: float, prompt: float, cached: float) -> float:
-    """Seconds to the first token without a queue."""
-    own = station.with_prompt(prompt, min(cached, prompt - 1))
-    step = own.step(running).seconds
-    return own.constants.request + own.prefill_seconds(running) + step / 2
+    """Seconds to the first token of such a prompt without a queue."""
+    own = _of_class(station, prompt, cached)
+    return _first_of(own, running, own.step(running).seconds)
 
 
 def _tail(queue: float, busy: float) -> float:

@@ -14,15 +14,14 @@ arrivals and that time. ``prompt`` counts what prefix caching does not find.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from vllm_advisor.sizing.capacity import CacheLayout
+from vllm_advisor.sizing.fixed_point import fixed_point
 from vllm_advisor.sizing.step_time import StepParts, step_parts
 from vllm_advisor.sizing.step_work import StepWork
 from vllm_advisor.types.latency import LatencyConstants, Regime
 
-_ROUNDS = 16  # of a fixed point, halving what is left in each
 _SATURATED = 0.98  # of the time goes into prompts: more arrive than are read
 
 
@@ -77,18 +76,25 @@ class Station:
         """The same engine for a request with another prompt, beside the same others."""
         return replace(self, prompt=prompt, cached=cached, others=self.context)
 
-    def prompt_token_seconds(self, running: float, *, engines: int = 1) -> float:
-        """Seconds that one prompt token adds to the steps of this many requests."""
+    def prompt_token_seconds(
+        self, running: float, step: float | None = None, *, engines: int = 1
+    ) -> float:
+        """Seconds that one prompt token adds to the steps of this many requests.
+
+        ``step`` are those of a step without prompts, where they are known.
+        """
         new = self.prompt - self.cached
         chunk = max(1.0, min(new, self.max_num_batched_tokens - running))
         more = self.step(running, chunk, engines=engines).seconds
-        return (more - self.step(running).seconds) / chunk
+        alone = self.step(running).seconds if step is None else step
+        return (more - alone) / chunk
 
-    def prefill_seconds(self, running: float) -> float:
+    def prefill_seconds(self, running: float, step: float | None = None) -> float:
         """Seconds until a prompt is read beside this many running requests."""
         new = self.prompt - self.cached
+        alone = self.step(running).seconds if step is None else step
         steps = max(1.0, new / max(1.0, self.max_num_batched_tokens - running))
-        return steps * self.step(running).seconds + new * self.prompt_token_seconds(running)
+        return steps * alone + new * self.prompt_token_seconds(running, alone)
 
     @property
     def least_prefill_seconds(self) -> float:
@@ -101,7 +107,7 @@ class Station:
         """Seconds between two tokens of a request, with the prompts of the others."""
         others = max(0.0, running / self.stages - 1) * (self.prompt - self.cached) / self.output
         own = self.step(running).seconds
-        prompts = others * self.prompt_token_seconds(running, engines=self.work.engines)
+        prompts = others * self.prompt_token_seconds(running, own, engines=self.work.engines)
         return own + prompts * self.constants.prefill_overlap
 
     def random_tpot(self, running: float) -> float:
@@ -112,7 +118,8 @@ class Station:
         """
         others = running / self.stages * (self.prompt - self.cached) / self.output
         own = self.step(running + 1).seconds
-        return own + others * self.prompt_token_seconds(running + 1, engines=self.work.engines)
+        more = self.prompt_token_seconds(running + 1, own, engines=self.work.engines)
+        return own + others * more
 
     def line_seconds(self, running: float) -> float:
         """Seconds that the prompts behind one prompt of new tokens wait for it.
@@ -225,27 +232,10 @@ def closed_loop(station: Station, concurrency: float) -> Served:
     )
 
 
-def fixed_point(needed: Callable[[float], float], most: float) -> float | None:
-    """The smallest number of running requests that is no less than what it makes needed.
-
-    It is looked for upwards in doubling steps: far above it steps are long, and more would be
-    needed again. ``None`` where there is none up to ``most``.
-    """
-    low, high = 0.0, min(1.0, most)
-    while needed(high) > high:
-        if high >= most:
-            return None
-        low, high = high, min(2 * high, most)
-    for _ in range(_ROUNDS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if needed(middle) > middle else (low, middle)
-    return high
-
-
 def open_loop(station: Station, requests_per_second: float) -> Served:
     """Requests arrive at a rate, at random times.
 
-    running = rate x (TTFT(running) + output x TPOT(running)) is solved by bisection. Where no
+    running = rate x (TTFT(running) + output x TPOT(running)) is solved. Where no
     number of places solves it the engine is saturated, and requests wait without end.
     """
 

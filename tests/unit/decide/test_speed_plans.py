@@ -153,6 +153,27 @@ def test_a_replay_of_the_load_meets_the_targets(rate: float) -> None:
     }
     found = plan("w.yaml", text=yaml.safe_dump(data), verify=True).plan
     assert "Replayed request by request, chat meets its targets." in found.notes
+    # At 40 per second four replicas or more share it, so half as much again is too much.
+    more = [note for note in found.notes if note.startswith("At 1.5 times the load")]
+    assert any("a target is missed" in note for note in more) if rate == 40 else more
     seen = figures(found)
     assert seen["chat.simulated.ttft.chat"] <= 1000
     assert seen["chat.simulated.itl"] == pytest.approx(seen["chat.speed.itl"], rel=0.3)
+
+
+def test_context_parallelism_mends_no_slow_prompts() -> None:
+    """Its speed is not modelled, but it reads prompts no faster than tensor parallelism alone."""
+    summaries = {
+        "name": "summaries",
+        "prompt_tokens": {"p50": 3000, "p95": 7000, "max": 12000},
+        "output_tokens": {"p50": 150, "p95": 300, "max": 500},
+        "requests_per_second": 20,
+        "slo": {"ttft_ms": 3000, "itl_ms": 100},
+    }
+    found = planned(
+        summaries, model="Qwen/Qwen3-30B-A3B", hardware={"gpu": "a100-sxm4-80", "count": 8}
+    )
+    assert not found.feasible
+    split = [a for a in found.alternatives if "DCP" in a.name and a.subject != "schemes"]
+    assert split
+    assert all("even if the exchanges of context parallelism took no" in a.why for a in split)

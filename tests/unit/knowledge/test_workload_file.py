@@ -240,7 +240,8 @@ def test_every_key_has_a_description():
 def test_places_lead_into_lists_and_into_every_form_of_a_value():
     places = _places(WorkloadKeys)
     assert set(places[("classes", "*", "prompt_tokens")]) == {"p50", "p95", "max"}
-    assert set(places[("hardware",)]) == {"gpu", "count", "nodes", "node_labels", "described"}
+    forms = {"gpu", "count", "nodes", "node_labels", "described", "any_of", "usd_per_gpu_hour"}
+    assert set(places[("hardware",)]) == forms
     assert "compute_capability" in places[("hardware", "described")]
     assert set(places[()]) == set(WorkloadKeys.model_fields)
 
