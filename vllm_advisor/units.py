@@ -6,6 +6,7 @@ Inside the tool both are integers; text exists only where a person reads or writ
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -86,6 +87,11 @@ def format_bytes(count: int) -> str:
 def format_tokens(count: int) -> str:
     """``131072`` as ``"131,072"``."""
     return f"{count:,}"
+
+
+def format_small(value: float) -> str:
+    """Four digits that count, never with an exponent: ``5e-05`` as ``"0.00005"``."""
+    return format(Decimal(f"{value:.4g}"), "f")
 
 
 def round_up(value: int, multiple: int) -> int:

@@ -22,10 +22,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from vllm_advisor.errors import OutputError
 from vllm_advisor.render.markdown_text import code_block, code_span, markdown
 from vllm_advisor.resources import templates
-from vllm_advisor.units import format_bytes, format_tokens
+from vllm_advisor.units import format_bytes, format_small, format_tokens
 from vllm_advisor.visible import visible
 
 COMMENT_WIDTH = 88
+_HUNDREDTH = 0.01  # below it two decimals say nothing
 _PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/-]+")
 _NGINX_WORD = re.compile(r"[A-Za-z0-9@:/.,+>_\[\]-]+")
 # A regular expression between quotes: no quote and no backslash, so it ends where it is meant to.
@@ -136,8 +137,11 @@ def number(value: float | None) -> str:
     """A count or a price for people: thousands separated, decimals where they say something."""
     if value is None:
         return "unknown"
-    exact = isinstance(value, int)
-    return f"{value:,}" if exact else f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if 0 < abs(value) < _HUNDREDTH:
+        return format_small(value)
+    return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def quantity(value: float, unit: str) -> str:

@@ -9,6 +9,7 @@ from vllm_advisor.report.console import Page, Part
 from vllm_advisor.report.memory import print_kv_cache, print_memory
 from vllm_advisor.report.policy import print_policy
 from vllm_advisor.report.values import cell, counted, price, print_command, setting, size
+from vllm_advisor.units import format_small
 
 REASONS = 4  # over all instances, but two for each; explain has the rest
 REASONS_OF_THE_DEPLOYMENT = 1  # the strategy of each class stands under Routes
@@ -49,7 +50,7 @@ def _print_headline(page: Page, plan: Mapping[str, Any]) -> None:
     if cost["usd_per_million_output_tokens"] is not None:
         page.text(
             f"${cost['usd_per_million_output_tokens']:,.2f} per million output tokens and "
-            f"${cost['usd_per_request']:.4g} per request at the stated load"
+            f"${format_small(cost['usd_per_request'])} per request at the stated load"
         )
     page.text(f"{plan['model']} with vLLM {plan['vllm_version']}")
 

@@ -118,6 +118,9 @@ def test_a_code_block_cannot_be_left(text):
 def test_numbers_for_people():
     assert number(1234567) == "1,234,567"
     assert number(6.625) == "6.62"
+    assert number(0.00005) == "0.00005"
+    assert number(0.0002153123) == "0.0002153"
+    assert number(0.0) == "0.00"
     assert number(None) == "unknown"
     assert quantity(3 << 30, "bytes") == "3.00 GiB"
     assert quantity(12, "requests") == "12 requests"
