@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from vllm_advisor.plugin.guard import Running, TimeOverError, say
 from vllm_advisor.plugin.telling import Result, tell
-from vllm_advisor.plugin.words import environment_words, serve_command
+from vllm_advisor.plugin.words import environment_words, model_word, serve_command
 
+_ANY_GPU = "h100-sxm"  # for the rehearsal
 LIMIT = 5.0  # seconds that a start may be held up
 
 
@@ -38,7 +40,8 @@ class Preflight:
         start = time.monotonic()
         try:
             if self._warming is not None:
-                self._warming.result(self._limit)
+                with suppress(RuntimeError):  # the check itself will tell
+                    self._warming.result(self._limit)
             left = self._limit - (time.monotonic() - start)
             result = Running(lambda: self._examine(config, engine_args)).result(max(0.1, left))
         except TimeOverError:
@@ -56,14 +59,23 @@ def _device(config: Any) -> str:
 
 
 def _warm() -> None:
-    """Import what the check needs while vLLM is busy with its own."""
-    import vllm_advisor.api.sizing
-    import vllm_advisor.plugin.facts
-    from vllm_advisor.knowledge.engines import load_engine
-    from vllm_advisor.rules.registry import all_rules
+    """Rehearse the check while vLLM is busy with its own: what it imports and reads stays."""
+    from vllm_advisor.api.checking import check
+    from vllm_advisor.api.models import local_facts_only
+    from vllm_advisor.api.sizing import size
+    from vllm_advisor.errors import AdvisorError
+    from vllm_advisor.plugin import facts
 
-    all_rules()
-    load_engine(vllm_advisor.plugin.facts.vllm_version())
+    words = serve_command() or ["vllm", "serve"]
+    version = facts.vllm_version()
+    model = None
+    with local_facts_only():
+        with suppress(AdvisorError):
+            model = facts.model_of(None, model_word(words))
+        with suppress(AdvisorError):
+            check(words, gpu=_ANY_GPU, model_config=model, vllm_version=version)
+        with suppress(AdvisorError):
+            _ = model and size(model, gpu=_ANY_GPU, vllm_version=version)
 
 
 def _examine(config: Any, engine_args: Any) -> Result:

@@ -32,13 +32,13 @@ def install() -> None:
         say("info", f"not checked: this vLLM has no EngineArgs.{_METHOD}")
         return
     if not getattr(original, _MARK, False):
-        setattr(engine_args, _METHOD, _wrapped(original))
+        setattr(engine_args, _METHOD, _wrapped(original, _begin()))
 
 
-def _wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapped(original: Callable[..., Any], prepared: Any) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_engine_config(self: Any, *args: Any, **kwargs: Any) -> Any:
-        check = None if variables.is_marked() else _begin()
+        check = _taken(prepared)
         try:
             config = original(self, *args, **kwargs)
         except Exception:
@@ -56,13 +56,23 @@ def _wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
 def _begin() -> Any:
     """Start to read our facts while vLLM reads its own; None if it cannot be."""
     try:
-        variables.set_mark(None)
         from vllm_advisor.plugin.checking import Preflight
 
         return Preflight()
     except Exception as error:
         say("warning", f"not checked: {type(error).__name__}: {error}")
         return None
+
+
+def _taken(prepared: Any) -> Any:
+    """The check, the first time; the mark tells it to this process and to those it starts."""
+    try:
+        if variables.is_marked():
+            return None
+        variables.set_mark(None)
+    except Exception:
+        return None
+    return prepared
 
 
 def _finish(check: Any, config: Any, engine_args: Any) -> str | None:

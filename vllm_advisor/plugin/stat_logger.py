@@ -104,9 +104,10 @@ class Watch:
 
     def record(self, scheduler_stats: Any, iteration_stats: Any) -> None:
         """Count one step; cheap, as it is called for each."""
+        before = self.tally.requests
         self.tally.add(scheduler_stats, iteration_stats)
         now = time.monotonic()
-        if now - self._shown_at >= _SHOW_EVERY:
+        if self.tally.requests != before or now - self._shown_at >= _SHOW_EVERY:
             self._shown_at = now
             self._show()
         if now - self._told_at >= self._interval:

@@ -76,3 +76,13 @@ def served_names(argv: Sequence[str] | None = None) -> tuple[str, ...]:
         elif taking:
             found.append(word)
     return tuple(found)
+
+
+def model_word(words: Sequence[str]) -> str:
+    """The model that a command names; empty where it does not."""
+    for before, word in zip(words, words[1:], strict=False):
+        if before == "--model" or (before == "serve" and not word.startswith("-")):
+            return word
+        if word.startswith("--model="):
+            return word.partition("=")[2]
+    return ""

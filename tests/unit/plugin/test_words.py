@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vllm_advisor.plugin.words import environment_words, serve_command, served_names
+from vllm_advisor.plugin.words import environment_words, model_word, serve_command, served_names
 
 
 def test_commands() -> None:
@@ -49,3 +49,10 @@ def test_served_names() -> None:
     )
     assert served_names(["vllm", "serve", "m", "--served-model-name=a"]) == ("a",)
     assert served_names(["vllm"]) == ()
+
+
+def test_model_words() -> None:
+    assert model_word(["vllm", "serve", "m", "--port", "1"]) == "m"
+    assert model_word(["vllm", "serve", "--port", "1", "--model", "m"]) == "m"
+    assert model_word(["vllm", "serve", "--model=m"]) == "m"
+    assert model_word(["vllm", "serve"]) == ""
