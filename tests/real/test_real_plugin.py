@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 import urllib.request
@@ -18,7 +19,9 @@ from vllm_server import BootError, BootResult, Server, launched, write_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
-PREDICTED = re.compile(r"vllm-advisor: predicted: .*KV cache [\d.]+ GiB = ([\d,]+) tokens, ([\d.]+)")
+PREDICTED = re.compile(
+    r"vllm-advisor: predicted: .*KV cache [\d.]+ GiB = ([\d,]+) tokens, ([\d.]+)"
+)
 CHECKED = re.compile(r"vllm-advisor: checked in ([\d.]+) s")
 DEV_MODE = {"VLLM_SERVER_DEV_MODE": "1"}  # an error that vLLM itself does not mind
 FALCON_H1 = {
@@ -117,7 +120,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, P
 def test_a_start_is_checked_once_and_quickly(served: tuple[Server, Path]) -> None:
     log = served[0].log()
     times = CHECKED.findall(log)
-    print(f"the check held the start up for {times} s")
+    print(f"the check held the start up for {times} s")  # noqa: T201 - the figure is wanted
     assert len(times) == 1
     assert float(times[0]) < 0.5
     assert "no errors, no warnings" in log
@@ -172,8 +175,6 @@ def test_a_broken_plugin_does_not_stop_the_server(tmp_path: Path) -> None:
     site.mkdir()
     (site / "usercustomize.py").write_text("")
     (site / "sitecustomize.py").write_text(SABOTAGE)
-    import os
-
     path = os.pathsep.join((str(site), os.environ.get("PYTHONPATH", "")))
     with launched(model, env={"PYTHONPATH": path, "VLLM_ADVISOR": "strict"} | DEV_MODE) as server:
         server.wait()

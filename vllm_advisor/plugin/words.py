@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 
 # Variables that Kubernetes makes of the names of Services, as long as vLLM does not read them.
@@ -80,7 +81,7 @@ def served_names(argv: Sequence[str] | None = None) -> tuple[str, ...]:
 
 def model_word(words: Sequence[str]) -> str:
     """The model that a command names; empty where it does not."""
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in pairwise(words):
         if before == "--model" or (before == "serve" and not word.startswith("-")):
             return word
         if word.startswith("--model="):
