@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import time
 import weakref
@@ -35,6 +34,8 @@ class _Methods:
         try:
             if variables.mode() != variables.OFF:
                 self._watch = Watch(vllm_config, engine_index)
+                # When vLLM lets go of the logger, or else when the process ends.
+                weakref.finalize(self, _last_words, self._watch)
         except Exception as error:
             say("warning", f"the engine is not watched: {type(error).__name__}: {error}")
 
@@ -62,6 +63,8 @@ class _Methods:
         try:
             getattr(self._watch, method)(*args)
         except Exception as error:
+            if self._watch is not None:
+                self._watch.over = True
             self._watch = None
             say("warning", f"the engine is no longer watched: {type(error).__name__}: {error}")
 
@@ -87,9 +90,7 @@ class Watch:
         self._gauges = Gauges(_model_name(vllm_config), engine)
         self._told_at = self._shown_at = time.monotonic()
         self._told_requests = 0
-        # By a weak reference: an engine that is gone has nothing to say at the end.
-        me = weakref.ref(self)
-        atexit.register(lambda: _last_words(me()))
+        self.over = False
 
     def ready(self) -> None:
         """The cache has a size now: compare it."""
@@ -156,9 +157,9 @@ class Watch:
         self._gauges.show(self.tally, self.actual, self.expected)
 
 
-def _last_words(watch: Watch | None) -> None:
+def _last_words(watch: Watch) -> None:
     try:
-        if watch is not None:
+        if not watch.over:
             watch.tell(last=True)
     except Exception as error:
         say("debug", f"no last verdict: {type(error).__name__}: {error}")

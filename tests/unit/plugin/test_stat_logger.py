@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -115,6 +116,19 @@ def test_verdicts_come_at_intervals_and_when_something_was_served(
             "1 requests: prompts of 100 tokens (most 100), answers of 8 (most 8)"
         )
     ]
+
+
+def test_the_last_word_comes_when_vllm_lets_go(caplog: pytest.LogCaptureFixture) -> None:
+    for fault in (False, True):
+        logger = plugin.StatLogger(fake_vllm.config())
+        logger.record(fake_vllm.scheduler_stats(), fake_vllm.iteration_stats((100, 8)))
+        if fault:
+            logger.record(SimpleNamespace(), None)
+        caplog.clear()
+        del logger
+        gc.collect()
+        said = fake_vllm.lines(caplog)
+        assert len([line for line in said if "at the end: KV cache" in line]) == (not fault)
 
 
 @pytest.mark.parametrize("given", ["-1", "0", "nan", "inf", "soon"])
