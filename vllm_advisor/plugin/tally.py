@@ -48,7 +48,9 @@ class Tally:
         """
         if scheduler_stats is not None:
             self.running = scheduler_stats.num_running_reqs
-            self.waiting = scheduler_stats.num_waiting_reqs
+            # vLLM's metric of waiting requests counts those that it put off, too.
+            put_off = getattr(scheduler_stats, "num_skipped_waiting_reqs", 0)
+            self.waiting = scheduler_stats.num_waiting_reqs + put_off
             self.kv_usage = scheduler_stats.kv_cache_usage
             self.running_peak = max(self.running_peak, self.running)
             self.waiting_peak = max(self.waiting_peak, self.waiting)

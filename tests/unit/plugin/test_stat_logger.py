@@ -269,6 +269,12 @@ def test_a_mark_that_is_none_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> Non
         plugin.StatLogger(fake_vllm.config()).log_engine_initialized()
 
 
+def test_waiting_is_what_vllm_calls_waiting() -> None:
+    tally = Tally()
+    tally.add(fake_vllm.scheduler_stats(num_waiting_reqs=2, num_skipped_waiting_reqs=3), None)
+    assert (tally.waiting, tally.waiting_peak) == (5, 5)
+
+
 def test_verdicts_of_a_load() -> None:
     planned = Expected(
         by="planned", tokens=1000, max_concurrency=4.0, max_model_len=8192, longest_prompt=500
