@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ _LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_AT_EXIT = 2.0  # seconds
 _LONGEST = 600  # characters of a line
 _said: set[str] = set()
 T = TypeVar("T")
@@ -61,6 +63,8 @@ class Running(Generic[T]):
         # A daemon: what hangs does not keep the server from ending.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+        # One that still computes while the interpreter is taken down can bring down the process.
+        atexit.register(self._thread.join, _AT_EXIT)
 
     def _run(self) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 import weakref
 from typing import Any
@@ -91,6 +92,7 @@ class Watch:
         self._told_at = self._shown_at = time.monotonic()
         self._told_requests = 0
         self.over = False
+        self.process = os.getpid()
 
     def ready(self) -> None:
         """The cache has a size now: compare it."""
@@ -159,7 +161,7 @@ class Watch:
 
 def _last_words(watch: Watch) -> None:
     try:
-        if not watch.over:
+        if not watch.over and watch.process == os.getpid():  # not in a copy that was forked
             watch.tell(last=True)
     except Exception as error:
         say("debug", f"no last verdict: {type(error).__name__}: {error}")

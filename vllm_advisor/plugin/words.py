@@ -18,12 +18,14 @@ _MODULE = "vllm.entrypoints.openai.api_server"
 
 
 def serve_command(argv: Sequence[str] | None = None) -> list[str] | None:
-    """``vllm serve ...`` as this process was started; None if it serves nothing.
+    """``vllm serve ...`` as this process was started; None if it serves nothing, or only helps.
 
     Args:
         argv: ``sys.argv`` unless given.
     """
     argv = sys.argv if argv is None else argv
+    if any(word in ("-h", "--help") or word.startswith("--help=") for word in argv):
+        return None
     if len(argv) > 1 and argv[1] == "serve":
         return ["vllm", "serve", *_masked(argv[2:])]
     if argv and PurePath(argv[0]).name == "api_server.py":

@@ -13,6 +13,7 @@ def test_commands() -> None:
         *("python3", "-m", "vllm.entrypoints.openai.api_server")
     ]
     assert serve_command(["vllm"]) is None
+    assert serve_command(["vllm", "serve", "--help=all"]) is None
     assert serve_command([]) is None
 
 
