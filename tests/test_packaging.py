@@ -81,3 +81,11 @@ def test_wheel_plans_outside_the_repository(wheel: Path, tmp_path: Path) -> None
 
 def test_py_typed_is_shipped(wheel: Path) -> None:
     assert "vllm_advisor/py.typed" in zipfile.ZipFile(wheel).namelist()
+
+
+def test_the_plugin_is_registered(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    name = next(n for n in archive.namelist() if n.endswith(".dist-info/entry_points.txt"))
+    text = archive.read(name).decode()
+    assert "[vllm.general_plugins]\nadvisor = vllm_advisor.plugin:preflight\n" in text
+    assert "[vllm.stat_logger_plugins]\nadvisor = vllm_advisor.plugin:StatLogger\n" in text

@@ -41,10 +41,10 @@ _RANKS = (
 class Given:
     """The options of the call."""
 
-    gpu: str | None = None
+    gpu: str | Accelerator | None = None
     gpu_count: int | None = None
     node_count: int | None = None
-    model_config: str | None = None
+    model_config: str | ModelFacts | None = None
     vllm_version: str | None = None
 
 
@@ -71,7 +71,7 @@ class FactFinder:
 
     def __post_init__(self) -> None:
         _engine(self.given.vllm_version)
-        if self.given.gpu is not None:
+        if isinstance(self.given.gpu, str):
             find_gpu(self.given.gpu)
 
     def engine_of(self, image: Image | None) -> EngineFacts:
@@ -116,6 +116,8 @@ class FactFinder:
 
     def _model(self, instance: ServedInstance, missing: dict[str, str]) -> ModelFacts | None:
         command = instance.command
+        if isinstance(self.given.model_config, ModelFacts):
+            return self.given.model_config
         name = self.given.model_config or command.model
         if not self.given.model_config:
             if any(u.dest == "model" for u in command.unresolved):
@@ -151,7 +153,9 @@ class FactFinder:
         self, instance: ServedInstance, missing: dict[str, str]
     ) -> tuple[Accelerator | None, Source]:
         if self.given.gpu is not None:
-            return find_gpu(self.given.gpu), Source(SourceKind.USER, "--gpu")
+            gpu = self.given.gpu
+            found_gpu = find_gpu(gpu) if isinstance(gpu, str) else gpu
+            return found_gpu, Source(SourceKind.USER, "--gpu")
         nowhere = Source(SourceKind.USER, str(instance.location))
         if not instance.gpu_names:
             missing["accelerator"] = "the GPU is not known; give --gpu"

@@ -15,8 +15,10 @@ from vllm_advisor.api.served_traffic import with_traffic
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.rules.protocol import SourceSubject, Subject
 from vllm_advisor.rules.registry import run_rules, run_source_rules
+from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.finding import Finding, NotChecked
+from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.workload import Workload
 
 
@@ -25,10 +27,10 @@ def check(
     *,
     kind: str | None = None,
     text: str | None = None,
-    gpu: str | None = None,
+    gpu: str | Accelerator | None = None,
     gpu_count: int | None = None,
     node_count: int | None = None,
-    model_config: str | None = None,
+    model_config: str | ModelFacts | None = None,
     vllm_version: str | None = None,
     workload: str | Path | Workload | None = None,
     classes: Collection[str] | None = None,
@@ -44,11 +46,11 @@ def check(
             ``compose``, ``systemd``, ``config``, ``plan``, ``dockerfile``; found out by name and
             content where it is not given.
         text: the text, when ``source`` is only its name (``-`` for standard input).
-        gpu: GPU profile or NVML name; else the one that node labels in the source name. Without
-            either, what needs a GPU is listed as not checked.
+        gpu: GPU profile, NVML name or accelerator; else the one that node labels in the source
+            name. Without either, what needs a GPU is listed as not checked.
         gpu_count: GPUs of the node; else those that the source asks for, and 1 for a command.
         node_count: equal nodes that one instance may span; else what the source says, and 1.
-        model_config: folder or config.json of the model, when its name is not known.
+        model_config: folder or config.json of the model, or its facts, when its name is not known.
         vllm_version: else the one that an image's tag states, and the newest known.
         workload: a workload file, or one with ``classes`` alone: without it, what depends on the
             traffic is listed as not checked.

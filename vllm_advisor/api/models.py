@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +22,19 @@ from vllm_advisor.types.source import Assumption, Source, SourceKind
 
 if TYPE_CHECKING:
     from vllm_advisor.probe.local_model import RawModel
+
+
+_ask_hub: ContextVar[bool] = ContextVar("ask_hub", default=True)
+
+
+@contextmanager
+def local_facts_only() -> Iterator[None]:
+    """In this context the Hub is not asked: what only it knows is an UnknownFactError."""
+    token = _ask_hub.set(False)
+    try:
+        yield
+    finally:
+        _ask_hub.reset(token)
 
 
 @cache
@@ -118,6 +134,8 @@ def _from_hub(name: str) -> ModelFacts:
 
 
 def _hub_model(name: str) -> RawModel:
+    if not _ask_hub.get():
+        raise UnknownFactError(f"no local facts of {name}, and the Hub is not asked")
     from vllm_advisor.probe.hub import fetch_hub_model  # noqa: PLC0415 - bundled models need none
 
     try:

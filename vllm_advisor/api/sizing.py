@@ -100,7 +100,7 @@ def _change(remedy: Remedy) -> dict[str, Any]:
 
 
 def size(
-    model: str,
+    model: str | ModelFacts,
     *,
     gpu: str | Accelerator | None = None,
     gpu_count: int = 1,
@@ -110,7 +110,7 @@ def size(
     """Memory budget and KV cache capacity of one instance, as vLLM would print them.
 
     Args:
-        model: Hub id, bundled name, folder with config.json, or path to a config.json.
+        model: Hub id, bundled name, folder with config.json, path to a config.json, or facts.
         gpu: GPU profile, NVML name or accelerator; not needed with ``kv_cache_memory_bytes``.
         gpu_count: GPUs of one node; more than one without parallel sizes means TP over them.
         vllm_version: default is the newest whose facts are known.
@@ -121,7 +121,8 @@ def size(
         InfeasibleError: vLLM refuses the arguments.
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
-    facts = served_model(find_model(model), engine_args)
+    known = find_model(model) if isinstance(model, str) else model
+    facts = served_model(known, engine_args)
     engine = load_engine(vllm_version)
     accelerator = find_gpu(gpu) if isinstance(gpu, str) else gpu
     args = dict(engine_args)

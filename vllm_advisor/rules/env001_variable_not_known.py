@@ -35,6 +35,7 @@ from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 
 _PREFIX = "VLLM_"
+_PLUGIN = "VLLM_ADVISOR"  # variables of our own plugin, which hides them from vLLM's check
 _ALIKE = 0.85  # of difflib's ratio: one wrong letter in a name of ten
 
 
@@ -44,7 +45,7 @@ def check(subject: Subject) -> Iterator[Fault]:
     version = subject.engine.version
     given = [name for name in subject.command.env if name.startswith(_PREFIX)]
     for name in given:
-        if variable_spans(name):
+        if variable_spans(name) or name.startswith(_PLUGIN):
             continue
         close = get_close_matches(name, variable_names(version), n=1, cutoff=_ALIKE)
         own = f"MY_{name.removeprefix(_PREFIX)}"

@@ -1,0 +1,202 @@
+"""The class that vLLM's front end tells what its engines do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+import weakref
+from typing import Any
+
+from vllm_advisor.plugin import variables
+from vllm_advisor.plugin.expected import Expected, expected_of
+from vllm_advisor.plugin.guard import Running, say
+from vllm_advisor.plugin.tally import Actual, Tally, line, size_verdict
+
+_PLAN_LIMIT = 3.0  # seconds to read a plan
+_SHOW_EVERY = 1.0  # seconds between two settings of the gauges
+
+
+def stat_logger_class() -> type:
+    """The class, derived from vLLM's own.
+
+    Raises:
+        ImportError, AttributeError: this vLLM has no such base.
+    """
+    base = importlib.import_module("vllm.v1.metrics.loggers").StatLoggerBase
+    return type("AdvisorStatLogger", (_Methods, base), {"__module__": __name__})
+
+
+class _Methods:
+    """What vLLM calls. The first fault ends the watching of this engine, and nothing else."""
+
+    def __init__(self, vllm_config: Any = None, engine_index: int = 0, **_: Any) -> None:
+        self._watch: Watch | None = None
+        try:
+            if variables.mode() != variables.OFF:
+                self._watch = Watch(vllm_config, engine_index)
+                # When vLLM lets go of the logger, or else when the process ends.
+                weakref.finalize(self, _last_words, self._watch)
+        except Exception as error:
+            say("warning", f"the engine is not watched: {type(error).__name__}: {error}")
+
+    def record(
+        self, scheduler_stats: Any = None, iteration_stats: Any = None, *_: Any, **__: Any
+    ) -> None:
+        """One step of the engine."""
+        if self._watch is not None:
+            self._guarded("record", scheduler_stats, iteration_stats)
+
+    def log_engine_initialized(self) -> None:
+        """The engine is ready: its cache has a size."""
+        if self._watch is not None:
+            self._guarded("ready")
+
+    def log(self) -> None:
+        """Called every few seconds."""
+        if self._watch is not None:
+            self._guarded("tick")
+
+    def record_sleep_state(self, *_: Any, **__: Any) -> None:
+        """Nothing to compare."""
+
+    def _guarded(self, method: str, *args: Any) -> None:
+        try:
+            getattr(self._watch, method)(*args)
+        except Exception as error:
+            if self._watch is not None:
+                self._watch.over = True
+            self._watch = None
+            say("warning", f"the engine is no longer watched: {type(error).__name__}: {error}")
+
+
+class Watch:
+    """One engine, compared with what was expected of it.
+
+    Args:
+        vllm_config: the VllmConfig of the front end.
+        engine: number of the engine.
+    """
+
+    def __init__(self, vllm_config: Any, engine: int) -> None:
+        from vllm_advisor.plugin.gauges import Gauges
+
+        self._config = vllm_config
+        self._engine = engine
+        self._interval = variables.interval()
+        self._names = _served_names(vllm_config)
+        self.expected: Expected | None = _expected(self._names)
+        self.tally = Tally()
+        self.actual = Actual()
+        self._gauges = Gauges(_model_name(vllm_config), engine)
+        self._told_at = self._shown_at = time.monotonic()
+        self._told_requests = 0
+        self.over = False
+        self.process = os.getpid()
+
+    def ready(self) -> None:
+        """The cache has a size now: compare it."""
+        self._read_actual()
+        same, text = size_verdict(self.actual, self.expected)
+        planned = self.expected is not None and self.expected.by == "planned"
+        if not same:
+            say("warning", f"{self._prefix}{text}")
+        elif planned:
+            say("info", f"{self._prefix}{text}")
+        self._show()
+
+    def record(self, scheduler_stats: Any, iteration_stats: Any) -> None:
+        """Count one step; cheap, as it is called for each."""
+        before = self.tally.requests
+        self.tally.add(scheduler_stats, iteration_stats)
+        now = time.monotonic()
+        if self.tally.requests != before or now - self._shown_at >= _SHOW_EVERY:
+            self._shown_at = now
+            self._show()
+        if now - self._told_at >= self._interval:
+            self.tell()
+
+    def tick(self) -> None:
+        """Show and tell what is due."""
+        self._show()
+        if time.monotonic() - self._told_at >= self._interval:
+            self.tell()
+
+    def tell(self, *, last: bool = False) -> None:
+        """The verdict, unless no request has finished since the one before."""
+        self._told_at = time.monotonic()
+        if self.tally.requests == self._told_requests and not (last and self.tally.requests):
+            return
+        self._told_requests = self.tally.requests
+        well, text = line(self.tally, self.actual, self.expected)
+        say("info" if well else "warning", f"{self._prefix}{'at the end: ' if last else ''}{text}")
+
+    @property
+    def _prefix(self) -> str:
+        named = self.expected.instance if self.expected else ""
+        engine = f"engine {self._engine}: " if self._engine else ""
+        return f"{named}: {engine}" if named else engine
+
+    def _read_actual(self) -> None:
+        cache = getattr(self._config, "cache_config", None)
+        blocks = getattr(cache, "num_gpu_blocks", None)
+        tokens = getattr(cache, "kv_cache_size_tokens", None)
+        block = getattr(cache, "block_size", None)
+        if tokens is None and self.expected is not None and self.expected.num_gpu_blocks:
+            # Older versions tell blocks alone; tokens are blocks times what a block is worth, and
+            # that is the same for all blocks of one model.
+            worth = (self.expected.tokens or 0) / self.expected.num_gpu_blocks
+            tokens = round(blocks * worth) if blocks and worth else None
+        elif tokens is None and blocks and block:
+            tokens = blocks * block
+        self.actual = Actual(
+            tokens=tokens,
+            num_gpu_blocks=blocks,
+            max_concurrency=getattr(cache, "kv_cache_max_concurrency", None),
+        )
+
+    def _show(self) -> None:
+        self._gauges.show(self.tally, self.actual, self.expected)
+
+
+def _last_words(watch: Watch) -> None:
+    try:
+        if not watch.over and watch.process == os.getpid():  # not in a copy that was forked
+            watch.tell(last=True)
+    except Exception as error:
+        say("debug", f"no last verdict: {type(error).__name__}: {error}")
+
+
+def _served_names(config: Any) -> tuple[str, ...]:
+    model = getattr(config, "model_config", None)
+    served = getattr(model, "served_model_name", None) or ()
+    names = [served] if isinstance(served, str) else list(served)
+    # Only the first name stays in the config; the command has the others.
+    from vllm_advisor.plugin.words import served_names
+
+    found = dict.fromkeys((*map(str, names), *served_names()))
+    return tuple(found)
+
+
+def _model_name(config: Any) -> str:
+    """The label of vLLM's own metrics."""
+    name = getattr(getattr(config, "model_config", None), "served_model_name", "") or ""
+    return str(name if isinstance(name, str) else name[0])
+
+
+def _expected(names: tuple[str, ...]) -> Expected | None:
+    """What the plan says, else what the check computed."""
+    path = variables.value(variables.PLAN)
+    predicted = expected_of(variables.marked_prediction())
+    if not path:
+        return predicted
+    from vllm_advisor.plugin.expected import read_planned
+
+    instance = variables.value(variables.INSTANCE)
+    try:
+        reading = Running(lambda: read_planned(path, instance=instance, names=names))
+        return reading.result(_PLAN_LIMIT)
+    except Exception as error:
+        says = getattr(error.__cause__, "what", None) or str(error)
+        say("warning", f"no comparison with the plan {path}: {says}")
+        return predicted
