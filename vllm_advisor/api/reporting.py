@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vllm_advisor.api.startup_advice import ExplainedRefusal, explain_refusals, findings_of
+from vllm_advisor.api.startup_advice import ExplainedRefusal, explain_refusals
 from vllm_advisor.api.startup_comparison import Comparison, compare
 from vllm_advisor.api.startup_facts import StartupFacts, startup_facts
+from vllm_advisor.api.startup_findings import findings_of
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.startup_log import read_startup_log
 from vllm_advisor.types.finding import Finding

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vllm_advisor.api.sizing import SizeReport, size
-from vllm_advisor.api.startup_facts import StartupFacts
+from vllm_advisor.api.startup_facts import StartupFacts, on_cpu
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.types.sizing import Figure, MemoryBudget
 from vllm_advisor.types.startup import LogFact, LogRefusal, StartupLog
@@ -14,6 +14,7 @@ from vllm_advisor.units import GIB
 
 # Before 0.21 the line of models with windows counted something else (vllm-project/vllm#40691).
 _ONE_MEANING = (0, 21)
+CPU_BLOCK_TOKENS = 128  # vllm:0.32.0:vllm/platforms/cpu.py#check_and_update_config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparis
             terms += _terms(log, report, facts)
     if cache > 0:
         try:
-            layout = _size(facts, gpus=gpus, kv_cache_memory_bytes=cache)
+            layout = _size(facts, gpus=gpus, kv_cache_memory_bytes=cache, **_of_platform(log))
         except AdvisorError as error:
             why, fix = why or error.what, fix or error.fix
         else:
@@ -105,9 +106,16 @@ def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparis
     return Comparison(terms=tuple(terms), prediction=report, why_not=why, fix=fix)
 
 
+def _of_platform(log: StartupLog) -> dict[str, Any]:
+    """What another device than a GPU takes by default."""
+    if on_cpu(log) and log.arguments.get("block_size") is None:
+        return {"block_size": CPU_BLOCK_TOKENS}
+    return {}
+
+
 def _logged_cache(log: StartupLog) -> tuple[int, int]:
     """Bytes of the KV cache and the line that says so; 0 where none does."""
-    fact = log.smallest("kv_cache")
+    fact = log.smallest("kv_cache_in_use") or log.smallest("kv_cache")
     if fact is not None and isinstance(fact.value, int):
         return fact.value, fact.line
     for refusal in log.refusals:
@@ -236,32 +244,22 @@ def _cache_terms(
     length = log.first("concurrency_tokens")
     if not capacity.groups:
         return []
-    if tokens is not None and len(capacity.groups) > 1 and _older(facts):
-        counted = (
-            "vLLM before 0.21 counts the tokens of models with several kinds of cache otherwise"
-        )
-        return [
-            ComparedTerm(
-                term=f"KV cache tokens{suffix}",
-                unit="tokens",
-                predicted=capacity.tokens,
-                logged=None,
-                line=tokens.line,
-                note=counted,
-            )
-        ]
+    other = tokens is not None and len(capacity.groups) > 1 and _older(facts)
     terms = []
     if tokens is not None or not suffix:
+        counted = "vLLM before 0.21 counts tokens of several kinds of cache otherwise"
         terms.append(
             ComparedTerm(
                 term=f"KV cache tokens{suffix}",
                 unit="tokens",
                 predicted=capacity.tokens,
-                logged=_amount(tokens),
+                logged=None if other else _amount(tokens),
                 line=tokens.line if tokens else None,
-                note=note,
+                note=counted if other else note,
             )
         )
+    if suffix and tokens is not None and not other:
+        return terms  # the concurrency is the same ratio
     same = length is None or _amount(length) == capacity.max_model_len
     if (concurrency is not None or not suffix) and same:
         terms.append(

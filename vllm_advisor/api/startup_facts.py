@@ -84,6 +84,12 @@ def startup_facts(
     )
 
 
+def on_cpu(log: StartupLog) -> bool:
+    """Whether the log says that this vLLM ran on a CPU."""
+    device = log.first("device") or log.first("platform")
+    return device is not None and str(device.value).upper() == "CPU"
+
+
 def _engine(given: str | None, logged: str | None, missing: list[Missing]) -> EngineFacts | None:
     if given is not None:
         return load_engine(given)
@@ -112,24 +118,24 @@ def _logged_model(log: StartupLog) -> str | None:
 
 
 def _accelerator(log: StartupLog, gpu: str | None, missing: list[Missing]) -> Accelerator | None:
-    device = log.first("device")
     total = log.largest("total")
-    if gpu is None:
-        if device is not None and device.value != "GPU":
-            reason = f"this vLLM ran on a {device.value}, and memory is predicted for GPUs"
-            missing.append(Missing(fact="gpu", reason=reason, fix="nothing: it has no GPU"))
+    name = gpu or _named_gpu(log)
+    if name is None:
+        if on_cpu(log):
+            reason = "this vLLM ran on a CPU, and memory is predicted for GPUs"
+            missing.append(Missing(fact="gpu", reason=reason, fix="a log of a start on a GPU"))
             return None
         held = total.value if total is not None and isinstance(total.value, int) else None
         size = f", only its memory ({format_bytes(held)})" if held else ""
         missing.append(
             Missing(
                 fact="gpu",
-                reason=f"vLLM's log does not name the GPU{size}",
+                reason=f"the log does not name the GPU{size}",
                 fix="--gpu NAME, as nvidia-smi -L prints it or in `vllm-advisor profiles gpus`",
             )
         )
         return None
-    found = find_gpu(gpu)
+    found = find_gpu(name)
     if total is None or not isinstance(total.value, int):
         return found
     # The card of the log, not one of its kind: drivers keep different amounts.
@@ -142,6 +148,19 @@ def _accelerator(log: StartupLog, gpu: str | None, missing: list[Missing]) -> Ac
             fix="name the GPU that the log is of",
         )
     return replace(found, memory_total=total.value, memory_total_source=source)
+
+
+def _named_gpu(log: StartupLog) -> str | None:
+    """The GPU that a line names, where it is one that is known."""
+    named = log.first("gpu_name")
+    if named is None:
+        return None
+    name = str(named.value).replace("_", " ")
+    try:
+        find_gpu(name)
+    except AdvisorError:
+        return None
+    return name
 
 
 def _arguments(

@@ -52,6 +52,9 @@ FACT_LINES = (
         "engine:text",
         "engine_version:text",
     ),
+    _line("device_config=", r"\bdevice_config=(\w+)", "all", "platform:text"),
+    # The only place where most logs name the GPU: the tuned kernels of experts and FP8 blocks.
+    _line("device_name=", r"device_name=(\w[\w-]*?)(?:,|\.json)", "all", "gpu_name:text"),
     _line(
         "Resolved architecture",
         r"Resolved architecture: (\w+)",
@@ -160,6 +163,25 @@ FACT_LINES = (
     ),
     _line(
         "KV cache memory", rf"Available KV cache memory: {_GIB}", "0.9 and later", "kv_cache:bytes"
+    ),
+    _line(
+        "kv cache memory in use",
+        r"Current kv cache memory in use is (\d+) bytes",
+        "0.10 and 0.11",
+        "kv_cache_in_use:exact bytes",
+    ),
+    _line(
+        "KV cache as specified",
+        rf"reserved {_GIB} memory for KV Cache as specified by kv_cache_memory_bytes",
+        "0.10 and later",
+        "kv_cache:bytes",
+    ),
+    _line(
+        "for KV cache on node",
+        rf"Explicitly set \({_NUMBER}/{_NUMBER}\) GiB for KV cache on node",
+        "on a CPU",
+        "kv_cache:bytes",
+        "total:bytes",
     ),
     _line(
         "KV cache size",

@@ -122,6 +122,8 @@ def _facts(line: LogLine, number: int) -> list[LogFact]:
 
 def _refused(start: _Start, line: LogLine, number: int) -> bool:
     """Whether the line says why vLLM does not start; a traceback says it once per process."""
+    if line.level in ("INFO", "WARNING", "DEBUG"):
+        return False
     text = line.text[:_LONGEST]
     for kind, pattern in REFUSALS:
         match = pattern.search(text)
@@ -131,7 +133,7 @@ def _refused(start: _Start, line: LogLine, number: int) -> bool:
         _refusal(start.refusals, kind, match.string[match.start() :], number, figures)
         return True
     error = ERROR.search(text)
-    if error is None or line.level in ("INFO", "WARNING", "DEBUG"):
+    if error is None:
         return False
     said = error[0].strip()
     if not any(word in said for word in WRAPPERS):

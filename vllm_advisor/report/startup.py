@@ -15,6 +15,7 @@ _OUTCOMES = {
     "not said": ("the log ends before it says whether it started", "bold yellow"),
 }
 _NAMES = {
+    "gpu_name": "GPU",
     "architecture": "architecture",
     "attention_backend": "attention backend",
     "max_model_len": "max_model_len",
@@ -33,9 +34,9 @@ _NAMES = {
     "cuda_graphs_captured": "CUDA graphs, captured",
     "capture_seconds": "capturing",
     "kv_cache": "KV cache memory",
+    "kv_cache_in_use": "KV cache memory in use",
     "kv_tokens": "KV cache tokens",
     "num_gpu_blocks": "GPU blocks",
-    "concurrency_tokens": "request length of the next",
     "max_concurrency": "maximum concurrency",
     "engine_seconds": "engine start",
 }
@@ -64,7 +65,7 @@ def print_startup(report: Mapping[str, Any]) -> None:
         page.text(f"arguments{f' (line {where})' if where else ''}: {given}")
     if logged["arguments_not_shown"]:
         page.text(f"not shown: {', '.join(logged['arguments_not_shown'])}")
-    _refusals(page, report["refusals"])
+    _refusals(page, report)
     _comparison(page, report)
     _facts(page, logged["facts"])
     _warnings(page, logged["warnings"])
@@ -83,11 +84,11 @@ def _of_starts(logged: Mapping[str, Any]) -> str:
     return f"; the last of {logged['starts']} starts, from line {logged['first_line']}"
 
 
-def _refusals(page: Page, refusals: Sequence[Mapping[str, Any]]) -> None:
-    if not refusals:
+def _refusals(page: Page, report: Mapping[str, Any]) -> None:
+    if not report["refusals"]:
         return
-    page.heading("Why it did not start")
-    for one in refusals:
+    page.heading("Why it did not start" if report["outcome"] == "refused" else "Errors")
+    for one in report["refusals"]:
         page.text((f"line {one['line']}: ", "red"), one["text"], indent=2)
         page.text(one["meaning"], indent=4)
         for fix in one["fixes"]:
@@ -133,6 +134,9 @@ def _facts(page: Page, facts: Sequence[Mapping[str, Any]]) -> None:
         lines = list(dict.fromkeys(str(fact["line"]) for fact in found))
         more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
         shown = ", ".join(values[:4]) + (", ..." if len(values) > 4 else "")
+        length = next((f["value"] for f in facts if f["id"] == "concurrency_tokens"), None)
+        if fact_id == "max_concurrency" and length is not None:
+            shown += f" of {length:,} tokens"
         rows.append((name, shown, ", ".join(lines[:3]) + more))
     if rows:
         page.heading("What the log says")
@@ -186,7 +190,11 @@ def _difference(term: Mapping[str, Any]) -> str:
         return ""
     if term["unit"] == "bytes":
         shown = f"{difference / GIB:+.2f} GiB"
+        if round(difference / GIB, 2) == 0:  # the log rounds to so much
+            return "same"
     elif term["unit"] == "requests":
+        if round(difference, 2) == 0:
+            return "same"
         shown = f"{difference:+.2f}"
     else:
         shown = f"{difference:+,}"
