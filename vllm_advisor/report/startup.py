@@ -188,6 +188,8 @@ def _difference(term: Mapping[str, Any]) -> str:
         return ("same" if term["predicted"] == term["logged"] else "other") if known else ""
     if difference is None:
         return ""
+    if difference == 0:
+        return "same"
     if term["unit"] == "bytes":
         shown = f"{difference / GIB:+.2f} GiB"
         if round(difference / GIB, 2) == 0:  # the log rounds to so much

@@ -119,40 +119,54 @@ def test_real_refusals(name: str, kind: str, figures: dict[str, str]) -> None:
     [
         # vllm-project/vllm, 0.8: "models's", and GB for what is divided by 2**30
         (
-            "ValueError: To serve at least one request with the models's max seq len (131072), "
-            "(14.00 GB KV cache is needed, which is larger than the available KV cache memory "
-            "(12.54 GB). Try increasing `gpu_memory_utilization`",
+            (
+                "ValueError: To serve at least one request with the models's max seq len (131072), "
+                "(14.00 GB KV cache is needed, which is larger than the available KV cache memory "
+                "(12.54 GB). Try increasing `gpu_memory_utilization`"
+            ),
             "kv-cache-below-one-request",
         ),
         (
-            "ValueError: The model's max seq len (32768) is larger than the maximum number of "
-            "tokens that can be stored in KV cache (4000).",
+            (
+                "ValueError: The model's max seq len (32768) is larger than the maximum number of "
+                "tokens that can be stored in KV cache (4000)."
+            ),
             "kv-cache-below-one-request",
         ),
         ("ValueError: No available memory for the cache blocks.", "no-memory-for-kv-cache"),
         (
-            "ValueError: Free memory on device cuda:0 (2.6/121.63 GiB) on startup is less than "
-            "desired GPU memory utilization (0.08, 9.73 GiB).",
+            (
+                "ValueError: Free memory on device cuda:0 (2.6/121.63 GiB) on startup is less than "
+                "desired GPU memory utilization (0.08, 9.73 GiB)."
+            ),
             "memory-not-free",
         ),
         (
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has "
-            "a total capacity of 23.58 GiB of which 410.00 MiB is free.",
+            (
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has "
+                "a total capacity of 23.58 GiB of which 410.00 MiB is free."
+            ),
             "out-of-memory",
         ),
         (
-            "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least "
-            "8.0. Your Tesla T4 GPU has compute capability 7.5.",
+            (
+                "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least "
+                "8.0. Your Tesla T4 GPU has compute capability 7.5."
+            ),
             "compute-capability",
         ),
         (
-            "ValueError: The quantization method gpt_oss_mxfp4 is not supported for the current "
-            "GPU. Minimum capability: 80. Current capability: 75.",
+            (
+                "ValueError: The quantization method gpt_oss_mxfp4 is not supported for the current "
+                "GPU. Minimum capability: 80. Current capability: 75."
+            ),
             "compute-capability",
         ),
         (
-            "ValueError: Total number of attention heads (32) must be divisible by tensor parallel "
-            "size (3).",
+            (
+                "ValueError: Total number of attention heads (32) must be divisible by tensor parallel "
+                "size (3)."
+            ),
             "heads-not-divisible",
         ),
         (
