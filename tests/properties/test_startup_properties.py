@@ -9,9 +9,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vllm_advisor.api import report_startup
 from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.parse.startup_lines import FACT_LINES, clean_line
 from vllm_advisor.parse.startup_log import read_startup_log
+from vllm_advisor.report.structured import to_json
 
 LOGS = Path(__file__).parents[1] / "data" / "startup_logs"
 TEXTS = {path.name: path.read_text("utf-8") for path in sorted(LOGS.glob("*.log"))}
@@ -59,6 +62,28 @@ def test_logs_cut_and_changed(name: str, cut: float, place: float, junk: str) ->
     text = TEXTS[name][: int(cut * len(TEXTS[name]))]
     at = int(place * len(text))
     read(text[:at] + junk + text[at:])
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(load_engine("0.32.0").flags)), _VALUES, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_any_arguments_are_reported(arguments: dict[str, object]) -> None:
+    arguments["model"] = "meta-llama/Llama-3.1-8B-Instruct"
+    lines = [
+        "vLLM API server version 0.32.0",
+        f"non-default args: {arguments!r}",
+        "Available KV cache memory: 10.0 GiB",
+        "ValueError: No available memory for the cache blocks.",
+    ]
+    report = report_startup("-", lines=lines, gpu="h100-sxm").to_dict()
+    assert report["outcome"] == "refused"
+    to_json(report)
 
 
 def test_long_lines_are_read_in_time() -> None:

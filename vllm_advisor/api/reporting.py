@@ -9,7 +9,7 @@ from typing import Any
 
 from vllm_advisor.api.startup_advice import ExplainedRefusal, explain_refusals
 from vllm_advisor.api.startup_comparison import Comparison, compare
-from vllm_advisor.api.startup_facts import StartupFacts, startup_facts
+from vllm_advisor.api.startup_facts import StartupFacts, argument_notes, startup_facts
 from vllm_advisor.api.startup_findings import findings_of
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.startup_log import read_startup_log
@@ -42,6 +42,13 @@ class StartupReport:
     def outcome(self) -> str:
         """``started``, ``refused`` or ``not said`` (the log ends before either)."""
         return "refused" if self.refused else "started" if self.log.started else "not said"
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the comparison takes for true; nothing where there is none."""
+        prediction = self.comparison.prediction
+        sized = [a.text for a in prediction.assumptions] if prediction else []
+        return [*argument_notes(self.log), *sized] if self.comparison.terms else []
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are only ever added (see ``schema_version``)."""
@@ -89,7 +96,7 @@ class StartupReport:
                 for f in self.findings
             ],
             "confidence": prediction.confidence.value if prediction else None,
-            "assumptions": [a.text for a in prediction.assumptions] if prediction else [],
+            "assumptions": self.assumptions,
         }
 
 

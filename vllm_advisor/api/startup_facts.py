@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from vllm_advisor.units import format_bytes
 
 # Arguments that name the model, not how it is served; a prediction gets the model by itself.
 _OF_MODEL = ("model", "model_tag", "served_model_name")
+_EXPERTS = re.compile(r"_EP\d+$")  # workers are named so where experts are spread
 _LOGGED = ("max_model_len", "max_num_batched_tokens", "gpu_memory_utilization")
 
 
@@ -82,6 +84,22 @@ def startup_facts(
         unused=unused,
         missing=tuple(missing),
     )
+
+
+def argument_notes(log: StartupLog) -> tuple[str, ...]:
+    """What a prediction takes for granted because the log does not print every argument."""
+    notes = []
+    if log.arguments_from == "config":
+        notes.append(
+            "the log has no line of the arguments: what its engine's config does not say, such as "
+            "max_num_seqs, is taken to be the default"
+        )
+    elif not log.arguments_from:
+        notes.append("the log has no line of the arguments: all are taken to be the defaults")
+    sizing = [name for name in log.unread if name in ("speculative_config", "hf_overrides")]
+    if sizing:
+        notes.append(f"{', '.join(sizing)} could not be read and is left out")
+    return tuple(notes)
 
 
 def on_cpu(log: StartupLog) -> bool:
@@ -168,6 +186,8 @@ def _arguments(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Arguments the version knows, with what the log says it resolved them to."""
     given = {k: v for k, v in log.arguments.items() if k not in _OF_MODEL and v is not None}
+    if log.arguments_from == "config" and any(_EXPERTS.search(f.process) for f in log.facts):
+        given["enable_expert_parallel"] = True
     for name in _LOGGED:
         fact = log.first(name)
         if fact is not None and name not in given:

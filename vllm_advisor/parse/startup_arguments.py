@@ -60,7 +60,10 @@ def read_arguments(text: str) -> LoggedArguments | None:
             for name, pattern in _OF_CONFIG.items()
             if (match := pattern.search(found[1])) is not None
         }
-        return LoggedArguments(kind="config", values=values) if values else None
+        # Drafts take memory, and the line prints them in a form of its own.
+        drafts = "speculative_config=" in text and "speculative_config=None" not in text
+        unread = ("speculative_config",) if drafts else ()
+        return LoggedArguments(kind="config", values=values, unread=unread) if values else None
     return None
 
 

@@ -225,6 +225,7 @@ _BEFORE = re.compile(
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:?\d\d)"  # docker --timestamps
     r"(?: std(?:out|err) [FP])?"  # a container runtime's own files
     r"|[\w.-]+ +\|(?= )"  # docker compose
+    r"|[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \S+ [\w.@-]+\[\d+\]:"  # journalctl
     r")\s?"
 )
 _PROCESS = re.compile(r"\s*\(([A-Za-z][\w-]*)(?: rank=\d+)? pid=\d+(?:, ip=[\w.:]+)?\)")
@@ -236,11 +237,15 @@ _MOST_BEFORE = 4  # prefixes of one line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line without colours and prefixes: who printed it, at which level, and the text."""
+    """One line without colours and prefixes: who printed it, at which level, and the text.
+
+    ``indented`` lines belong to the message before them: a traceback, a list.
+    """
 
     process: str
     level: str
     text: str
+    indented: bool = False
 
 
 def clean_line(raw: str) -> LogLine:
@@ -263,7 +268,13 @@ def clean_line(raw: str) -> LogLine:
     level = _LEVEL.match(text)
     if level is None:
         return LogLine(process=process, level="", text=text.strip())
-    return LogLine(process=process, level=level[1], text=text[level.end() :].strip())
+    message = text[level.end() :]
+    return LogLine(
+        process=process,
+        level=level[1],
+        text=message.strip(),
+        indented=message.startswith((" ", "\t")),
+    )
 
 
 def _unwrapped(raw: str) -> str:

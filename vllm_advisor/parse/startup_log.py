@@ -97,8 +97,18 @@ def _take(start: _Start, line: LogLine, number: int, facts: list[LogFact]) -> No
         return
     if _refused(start, line, number):
         return
-    if line.level == "WARNING":
+    if line.level == "WARNING" and not _traceback(line):
         _count(start.warnings, line.text[:_MESSAGE], number)
+
+
+def _traceback(line: LogLine) -> bool:
+    """A line of the traceback that a warning brings with it."""
+    return (
+        line.indented
+        or not line.text
+        or line.text.startswith("Traceback (most recent call last)")
+        or ERROR.match(line.text) is not None
+    )
 
 
 def _facts(line: LogLine, number: int) -> list[LogFact]:

@@ -87,6 +87,30 @@ def test_without_a_gpu_the_logged_memory_is_enough_for_the_tokens() -> None:
     assert "--gpu" in missing["fix"]
 
 
+def test_a_config_line_alone_says_what_it_leaves_open() -> None:
+    log = LOGS / "gb200-0.26.0-tp4.log"
+    data = report_startup(log, gpu="gb200", model="nvidia/GLM-5.2-NVFP4").to_dict()
+    assert data["engine_args"]["enable_expert_parallel"] is True  # of Worker_TP0_EP0
+    assert "max_num_seqs" in data["assumptions"][0]
+    found = terms(data)
+    assert found["KV cache tokens, of the logged memory"]["difference"] == 0
+    assert found["attention backend"]["predicted"] == "FLASHINFER_MLA_SPARSE"
+    assert found["CUDA graphs, estimate"]["logged"] == round(4.99 * GIB)
+
+
+def test_drafts_of_a_config_line_are_said_to_be_left_out() -> None:
+    data = of_text(
+        "(EngineCore pid=1) Initializing a V1 LLM engine (v0.31.0) with config: "
+        "model='meta-llama/Llama-3.1-8B-Instruct', speculative_config=SpeculativeConfig("
+        "method='eagle'), max_seq_len=4096, tensor_parallel_size=1\n"
+        "Available KV cache memory: 10.0 GiB\nGPU KV cache size: 81,920 tokens"
+    )
+    # 10 GiB over 128 KiB a token
+    tokens = terms(data)["KV cache tokens, of the logged memory"]
+    assert (tokens["predicted"], tokens["difference"]) == (81_920, 0)
+    assert any("speculative_config could not be read" in a for a in data["assumptions"])
+
+
 def test_a_cpu_holds_what_is_predicted(tmp_path: Path) -> None:
     log = LOGS / "cpu-0.32.0-started.log"
     data = report_startup(log, model=tiny(tmp_path, layers=4, length=8192)).to_dict()

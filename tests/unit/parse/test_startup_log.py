@@ -45,6 +45,9 @@ def test_a_real_start_on_a_cpu() -> None:
     assert value(log, "max_concurrency") == 524_288 / 4096
     assert value(log, "engine_seconds") == 62.92
     assert any("libtcmalloc is not found" in w.text for w in log.warnings)
+    # the warning whose traceback has 14 lines is one
+    (warmup,) = [w for w in log.warnings if w.text == "Chat template warmup failed"]
+    assert not [w for w in log.warnings if warmup.line < w.line < warmup.line + 14]
 
 
 def test_two_workers_of_0_10() -> None:
@@ -75,7 +78,7 @@ def test_consumed_memory_of_0_29_and_later() -> None:
 
 
 def test_graphs_of_0_26() -> None:
-    log = read("gb200-0.26.0-rank.log")
+    log = read("gb200-0.26.0-tp4.log")
     assert value(log, "cuda_graphs_estimate") == round(4.99 * GIB)
     assert value(log, "cuda_graphs_captured") == round(4.13 * GIB)
 
@@ -206,6 +209,7 @@ def test_a_warning_is_no_refusal() -> None:
         "[pod/vllm-0/server] {}",
         "[pod/vllm-0/server] 2026-09-30T12:00:00Z {}",
         "vllm-1  | {}",
+        "Oct 06 17:00:10 host vllm[123]: {}",
         "\x1b[1;36m{}\x1b[0m",
         "{}\r",
     ],
