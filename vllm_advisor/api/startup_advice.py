@@ -32,6 +32,9 @@ _RULES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_SEVERAL = ("KV001", "KV002")  # rules whose fix is a list of alternatives
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedRefusal:
     """A refusal, what it means and what to change; each fix is enough by itself."""
@@ -68,10 +71,23 @@ def _explained(
     if refusal.kind in _MEANINGS:
         meaning, fixes = _MEANINGS[refusal.kind](refusal.figures, log, facts)
     rules = _RULES.get(refusal.kind, ())
-    fixes += [f"{f.fix} [{f.rule}]" for f in findings if f.rule in rules and f.fix]
+    for finding in findings:
+        if finding.rule in rules and finding.fix:
+            fixes += _alternatives(finding, refusal)
     return ExplainedRefusal(
         refusal=refusal, meaning=meaning, fixes=tuple(dict.fromkeys(f for f in fixes if f))
     )
+
+
+def _alternatives(finding: Finding, refusal: LogRefusal) -> list[str]:
+    """The fixes of a finding, each by itself; a length that vLLM measured is better than ours."""
+    alternatives = finding.fix.split(", or ") if finding.rule in _SEVERAL else [finding.fix]
+    measured = "longest" in refusal.figures
+    return [
+        f"{fix} [{finding.rule}]"
+        for fix in alternatives
+        if not (measured and fix.startswith("--max-model-len"))
+    ]
 
 
 Explained = tuple[str, list[str]]

@@ -69,7 +69,9 @@ def print_startup(report: Mapping[str, Any]) -> None:
     _comparison(page, report)
     _facts(page, logged["facts"])
     _warnings(page, logged["warnings"])
-    findings = [f for f in report["findings"] if f["severity"] == "error"]
+    cited = " ".join(fix for one in report["refusals"] for fix in one["fixes"])
+    errors = [f for f in report["findings"] if f["severity"] == "error"]
+    findings = [f for f in errors if f"[{f['rule']}]" not in cited]
     if findings:
         page.heading("What check finds in these arguments")
         for finding in findings:

@@ -144,6 +144,12 @@ def test_fixes_come_from_the_rules_of_check() -> None:
     (refusal,) = of_text(text, gpu="l4")["refusals"]
     assert "13.16 GiB are missing" in refusal["meaning"]
     assert any("--max-model-len" in fix and "[KV001]" in fix for fix in refusal["fixes"])
+    # the length that vLLM measured stands alone, and each other way by itself
+    longer = text + " Based on the available memory, the estimated maximum model length is 23248."
+    (refusal,) = of_text(longer, gpu="l4")["refusals"]
+    lengths = [fix for fix in refusal["fixes"] if fix.startswith("--max-model-len")]
+    assert lengths == ["--max-model-len 23248, the longest that fits"]
+    assert "--kv-cache-dtype fp8 --quantization fp8 [KV001]" in refusal["fixes"]
     (without,) = of_text(text)["refusals"]
     assert without["fixes"] == ["a smaller --max-model-len (--gpu NAME computes which)"]
 
