@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from vllm_advisor.api.startup_advice import ExplainedRefusal, explain_refusals
-from vllm_advisor.api.startup_comparison import Comparison, compare
+from vllm_advisor.api.startup_comparison import compare
 from vllm_advisor.api.startup_facts import StartupFacts, argument_notes, startup_facts
 from vllm_advisor.api.startup_findings import findings_of
+from vllm_advisor.api.startup_terms import Comparison
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.startup_log import read_startup_log
 from vllm_advisor.types.finding import Finding
@@ -87,6 +88,7 @@ class StartupReport:
             "engine_args": facts.arguments,
             "engine_args_unused": list(facts.unused),
             "comparison": [term.to_dict() for term in self.comparison.terms],
+            "comparison_summary": self.comparison.summary or None,
             "not_compared": self.comparison.why_not or None,
             "not_compared_fix": self.comparison.fix or None,
             "missing": [{"fact": m.fact, "reason": m.reason, "fix": m.fix} for m in facts.missing],

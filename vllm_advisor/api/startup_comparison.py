@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from vllm_advisor.api.sizing import SizeReport, size
 from vllm_advisor.api.startup_facts import StartupFacts, on_cpu
+from vllm_advisor.api.startup_terms import ComparedTerm, Comparison
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.types.sizing import Figure, MemoryBudget
 from vllm_advisor.types.startup import LogFact, LogRefusal, StartupLog
@@ -15,59 +15,6 @@ from vllm_advisor.units import GIB
 # Before 0.21 the line of models with windows counted something else (vllm-project/vllm#40691).
 _ONE_MEANING = (0, 21)
 CPU_BLOCK_TOKENS = 128  # vllm:0.32.0:vllm/platforms/cpu.py#check_and_update_config
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedTerm:
-    """One term: bytes of the fullest rank, tokens, requests or text, as ``unit`` says.
-
-    ``predicted`` or ``logged`` is ``None`` where there is none; ``note`` says why, or what the
-    logged one is made of.
-    """
-
-    term: str
-    unit: str
-    predicted: float | str | None
-    logged: float | str | None
-    line: int | None = None
-    note: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """Predicted less logged."""
-        if isinstance(self.predicted, int | float) and isinstance(self.logged, int | float):
-            return self.predicted - self.logged
-        return None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; ``difference_percent`` is of the logged figure."""
-        difference = self.difference
-        share = None
-        if difference is not None and isinstance(self.logged, int | float) and self.logged:
-            share = round(100 * difference / abs(self.logged), 2)
-        return {
-            "term": self.term,
-            "unit": self.unit,
-            "predicted": self.predicted,
-            "logged": self.logged,
-            "difference": difference,
-            "difference_percent": share,
-            "line": self.line,
-            "note": self.note,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """The terms, and the report they are from (``None`` where the GPU is not known).
-
-    ``why_not`` says why there is no prediction of the memory, and ``fix`` how to get one.
-    """
-
-    terms: tuple[ComparedTerm, ...] = ()
-    prediction: SizeReport | None = None
-    why_not: str = ""
-    fix: str = ""
 
 
 def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparison:

@@ -113,6 +113,8 @@ def _comparison(page: Page, report: Mapping[str, Any]) -> None:
         for term in terms
     ]
     page.table(("", "predicted", "logged", "difference", "line"), rows, right=(1, 2, 3, 4))
+    if report["comparison_summary"]:
+        page.text(report["comparison_summary"], indent=2, bullet="- ")
     notes = dict.fromkeys(
         f"{term['term']}: {term['note']}"
         for term in terms

@@ -67,7 +67,12 @@ def test_the_log_names_the_gpu_and_a_path_needs_a_model() -> None:
     assert data["gpu"] == "h200-sxm"  # of the kernels it tuned
     assert data["comparison"] == []
     assert "cannot read the model" in data["not_compared"]
-    found = terms(report_startup(H200, model="Qwen/Qwen3-Next-80B-A3B-Instruct").to_dict())
+    data = report_startup(H200, model="Qwen/Qwen3-Next-80B-A3B-Instruct").to_dict()
+    # 47,878,721,024 bytes are left; what NCCL takes on two GPUs is what the fit misses
+    assert data["comparison_summary"] == (
+        "the KV cache is 0.84 GiB smaller than predicted: non-torch more by 0.83 GiB"
+    )
+    found = terms(data)
     assert abs(found["weights"]["difference_percent"]) < 0.1
     assert abs(found["activations"]["difference_percent"]) < 1
     assert found["non-torch"]["logged"] == round(1.38 * GIB)
