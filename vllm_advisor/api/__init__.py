@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.replaying import estimate_trace
+    from vllm_advisor.api.reporting import StartupReport, report_pod, report_startup
     from vllm_advisor.api.routing import RouteReport, route, route_trace
     from vllm_advisor.api.rule_choice import CheckOptions, check_options, find_config
     from vllm_advisor.api.rule_list import list_rules
@@ -43,6 +44,7 @@ _WHERE = {
     "RoutesResult": "verifying",
     "RouteReport": "routing",
     "SizeReport": "sizing",
+    "StartupReport": "reporting",
     "TrafficReport": "traffic_report",
     "calibrate": "calibrating",
     "calibration_report": "calibrating",
@@ -61,6 +63,8 @@ _WHERE = {
     "profile_names": "facts",
     "profile_text": "facts",
     "read_report": "planning",
+    "report_pod": "reporting",
+    "report_startup": "reporting",
     "route": "routing",
     "route_trace": "routing",
     "size": "sizing",
@@ -82,6 +86,7 @@ __all__ = [
     "RouteReport",
     "RoutesResult",
     "SizeReport",
+    "StartupReport",
     "TrafficReport",
     "calibrate",
     "calibration_report",
@@ -100,6 +105,8 @@ __all__ = [
     "profile_names",
     "profile_text",
     "read_report",
+    "report_pod",
+    "report_startup",
     "route",
     "route_trace",
     "size",

@@ -41,6 +41,7 @@ COMMANDS = (
     "size",
     "estimate",
     "calibrate",
+    "report",
     "render",
     "route",
     "explain",

@@ -1,0 +1,104 @@
+"""No log makes the report fail: random bytes, logs cut anywhere, lines changed anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vllm_advisor.api import report_startup
+from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge.engines import load_engine
+from vllm_advisor.parse.startup_lines import FACT_LINES, clean_line
+from vllm_advisor.parse.startup_log import read_startup_log
+from vllm_advisor.report.structured import to_json
+
+LOGS = Path(__file__).parents[1] / "data" / "startup_logs"
+TEXTS = {path.name: path.read_text("utf-8") for path in sorted(LOGS.glob("*.log"))}
+WORDS = [form.hint for form in FACT_LINES] + [
+    "non-default args: {",
+    "args: Namespace(",
+    "To serve at least one request with the models's max seq len (1), (",
+    "Free memory on device (",
+    " GiB",
+    "\x1b[",
+    "(Worker pid=",
+    '{"log":',
+]
+
+
+def read(text: str) -> None:
+    """A log, or an error for the person who gave it."""
+    with contextlib.suppress(InputError):
+        read_startup_log(text.split("\n"), "-")
+
+
+@given(st.binary(max_size=2000))
+@settings(max_examples=200, deadline=None)
+def test_random_bytes(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    for line in text.split("\n"):
+        clean_line(line)
+    read(text)
+
+
+@given(st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=8)), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_pieces_of_known_lines(parts: list[str]) -> None:
+    read("".join(parts))
+
+
+@given(
+    name=st.sampled_from(sorted(TEXTS)),
+    cut=st.floats(0, 1),
+    place=st.floats(0, 1),
+    junk=st.text(max_size=20),
+)
+@settings(max_examples=200, deadline=None)
+def test_logs_cut_and_changed(name: str, cut: float, place: float, junk: str) -> None:
+    text = TEXTS[name][: int(cut * len(TEXTS[name]))]
+    at = int(place * len(text))
+    read(text[:at] + junk + text[at:])
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(load_engine("0.32.0").flags)), _VALUES, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_any_arguments_are_reported(arguments: dict[str, object]) -> None:
+    arguments["model"] = "meta-llama/Llama-3.1-8B-Instruct"
+    lines = [
+        "vLLM API server version 0.32.0",
+        f"non-default args: {arguments!r}",
+        "Available KV cache memory: 10.0 GiB",
+        "ValueError: No available memory for the cache blocks.",
+    ]
+    report = report_startup("-", lines=lines, gpu="h100-sxm").to_dict()
+    assert report["outcome"] == "refused"
+    to_json(report)
+
+
+def test_long_lines_are_read_in_time() -> None:
+    lines = [
+        "non-default args: {" + "'a': 1, " * 20_000,
+        "Actual usage is " + "1.0 GiB for weight, " * 20_000,
+        "[pod/a/b] " * 20_000,
+        "(Worker pid=1) " * 20_000,
+        "\x1b[" * 100_000,
+        "Free memory on device " * 10_000,
+        "a.B" * 50_000 + "Error: x",
+        "A" * 200_000,
+    ]
+    begun = time.monotonic()
+    for line in lines:
+        log = read_startup_log(["vLLM API server version 0.11.0", line], "-")
+        assert log.lines == 2
+    assert time.monotonic() - begun < 10
