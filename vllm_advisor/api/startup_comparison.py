@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.version import Version
+
 from vllm_advisor.api.sizing import SizeReport, size
 from vllm_advisor.api.startup_facts import StartupFacts, on_cpu
 from vllm_advisor.api.startup_terms import ComparedTerm, Comparison
@@ -225,8 +227,7 @@ def _cache_terms(
 def _older(facts: StartupFacts) -> bool:
     if facts.engine is None:
         return False
-    major, minor = (*facts.engine.version.split("."), "0", "0")[:2]
-    return (int(major), int(minor)) < _ONE_MEANING
+    return Version(facts.engine.version).release < _ONE_MEANING
 
 
 def _bytes(term: str, figure: Figure, fact: LogFact | None) -> ComparedTerm:

@@ -255,7 +255,9 @@ def clean_line(raw: str) -> LogLine:
         raw: the line as it stands in the file; of several parts that a carriage return separates
             (progress bars) the whole is kept.
     """
-    text = _ESCAPES.sub("", _unwrapped(raw))
+    text = _unwrapped(raw)
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
     process = ""
     for _ in range(_MOST_BEFORE):
         if (before := _BEFORE.match(text)) is not None:

@@ -19,6 +19,7 @@ from vllm_advisor.types.startup import LogFact, LogMessage, LogRefusal, StartupL
 _LONGEST = 20_000  # characters of a line that are searched for facts; arguments may be longer
 _MOST = 200  # different warnings, and facts of one kind: ranks of the largest deployments
 _MESSAGE = 500  # characters of a warning or an error that are kept
+_ACCESS = "INFO: "  # of uvicorn; a log goes on with every request
 _BEGINS = frozenset({"version"})
 _LATER = frozenset({"weights", "kv_cache", "kv_tokens", "started", "engine_version"})
 _FIX = (
@@ -132,9 +133,9 @@ def _facts(line: LogLine, number: int) -> list[LogFact]:
 
 def _refused(start: _Start, line: LogLine, number: int) -> bool:
     """Whether the line says why vLLM does not start; a traceback says it once per process."""
-    if line.level in ("INFO", "WARNING", "DEBUG"):
-        return False
     text = line.text[:_LONGEST]
+    if line.level in ("INFO", "WARNING", "DEBUG") or text.startswith(_ACCESS):
+        return False
     for kind, pattern in REFUSALS:
         match = pattern.search(text)
         if match is None:

@@ -247,6 +247,8 @@ def test_a_version_between_releases() -> None:
     data = of_text("vLLM API server version 0.10.2.dev378+g4d7fe40fc\n")
     assert data["logged"]["version"] == "0.10.2.dev378+g4d7fe40fc"
     assert data["vllm_version"] == "0.10.2"
+    given = report_startup(H200, model="qwen3-next-80b-a3b-instruct", vllm_version="0.20rc1")
+    assert given.comparison.terms or given.comparison.why_not
     data = of_text("vLLM API server version 0.1.dev20073+g8e685d198\n")
     assert data["vllm_version"] is None
     assert {m["fact"] for m in data["missing"]} == {"vllm_version", "model", "gpu"}
