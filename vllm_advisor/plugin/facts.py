@@ -39,7 +39,7 @@ _RESOLVED = {
         "enable_expert_parallel",
     ),
     "model_config": ("max_model_len",),
-    "scheduler_config": ("max_num_batched_tokens", "max_num_seqs"),
+    "scheduler_config": ("max_num_batched_tokens", "max_num_seqs", "async_scheduling"),
     "cache_config": (
         "gpu_memory_utilization",
         "kv_cache_memory_bytes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vllm_advisor import check
 from vllm_advisor.plugin.words import environment_words, model_word, serve_command, served_names
 
 
@@ -57,3 +58,9 @@ def test_model_words() -> None:
     assert model_word(["vllm", "serve", "--port", "1", "--model", "m"]) == "m"
     assert model_word(["vllm", "serve", "--model=m"]) == "m"
     assert model_word(["vllm", "serve"]) == ""
+
+
+def test_check_knows_the_variables() -> None:
+    words = ["VLLM_ADVISOR=strict", "VLLM_ADVISOR_PLAN=plan.yaml", "vllm", "serve"]
+    found = check([*words, "meta-llama/Llama-3.1-8B-Instruct"]).findings
+    assert "ENV001" not in {f.rule for f in found}
