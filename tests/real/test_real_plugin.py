@@ -17,6 +17,8 @@ import yaml
 from test_real_plan import GEMMA3, MLA
 from vllm_server import BootError, BootResult, Server, launched, write_model
 
+from vllm_advisor.plugin.checking import LIMIT
+
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
 PREDICTED = re.compile(
@@ -117,12 +119,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, P
         yield server, model
 
 
-def test_a_start_is_checked_once_and_quickly(served: tuple[Server, Path]) -> None:
+def test_a_start_is_checked_once_and_within_its_limit(served: tuple[Server, Path]) -> None:
     log = served[0].log()
     times = CHECKED.findall(log)
     print(f"the check held the start up for {times} s")  # noqa: T201 - the figure is wanted
     assert len(times) == 1
-    assert float(times[0]) < 0.5
+    assert float(times[0]) < LIMIT  # 0.05 to 0.3 s on a machine that does nothing else
     assert "no errors, no warnings" in log
     assert "vLLM runs on CPU" in log
     before = log[: log.index("KV cache size:")]
