@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from test_real_oracle import MODELS
 from test_real_plan import GEMMA3, MLA
 from vllm_server import BootError, BootResult, Server, launched, write_model
 
@@ -26,26 +27,6 @@ PREDICTED = re.compile(
 )
 CHECKED = re.compile(r"vllm-advisor: checked in ([\d.]+) s")
 DEV_MODE = {"VLLM_SERVER_DEV_MODE": "1"}  # an error that vLLM itself does not mind
-FALCON_H1 = {
-    "architectures": ["FalconH1ForCausalLM"],
-    "model_type": "falcon_h1",
-    "mamba_d_ssm": 512,
-    "mamba_n_heads": 8,
-    "mamba_d_head": 64,
-    "mamba_n_groups": 1,
-    "mamba_d_state": 128,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_chunk_size": 128,
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-    "mamba_rms_norm": False,
-    "mamba_norm_before_gate": True,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "projectors_bias": False,
-    "rope_theta": 1e6,
-}
 # A plugin that breaks wherever it can, by way of a module that every Python loads at its start.
 SABOTAGE = """
 import sys
@@ -200,7 +181,7 @@ def test_a_plugin_that_is_not_chosen_leaves_no_trace(tmp_path: Path) -> None:
     [
         ("mla", MLA, ()),
         ("gemma3", GEMMA3, ("--max-model-len", "16384")),
-        ("falcon-h1", FALCON_H1, ("--max-num-seqs", "8")),
+        ("falcon-h1", MODELS["mamba2"], ("--max-num-seqs", "8")),
     ],
 )
 def test_predicted_tokens_are_the_logged_ones(

@@ -12,25 +12,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from test_real_oracle import COMMON, MODELS
 
 from vllm_advisor.sizing.replay_engine import Engine
 from vllm_advisor.types.replay import ReplayRequest
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "num_hidden_layers": 2,
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 64,
-    "vocab_size": 1024,
-    "max_position_embeddings": 32768,
-    "torch_dtype": "bfloat16",
-}
+CONFIG = COMMON | MODELS["dense"]
 
 
 def step_seconds(tokens: float) -> float:

@@ -7,6 +7,19 @@ from typing import Annotated
 
 import typer
 
+from vllm_advisor.cli.engine_options import (
+    DataParallelSize,
+    Gpu,
+    GpuCount,
+    MaxModelLen,
+    MaxNumSeqs,
+    Model,
+    PipelineParallelSize,
+    SetArgs,
+    TensorParallelSize,
+    Text,
+    stated,
+)
 from vllm_advisor.cli.output import DataFormat, print_data, say
 
 
@@ -16,9 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def calibrate(
-    model: Annotated[
-        str, typer.Argument(help="Hub id, bundled name, folder with config.json, or config.json.")
-    ],
+    model: Model,
     results: Annotated[
         list[str],
         typer.Argument(
@@ -27,33 +38,22 @@ def calibrate(
             "/metrics, or folders of them.",
         ),
     ],
-    gpu: Annotated[str, typer.Option(help="GPU profile or NVML name.")],
-    gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of one node.")] = 1,
+    gpu: Gpu,
+    gpu_count: GpuCount = 1,
     prefix_hit_rate: Annotated[
         float | None,
         typer.Option(help="Share of the prompts that prefix caching found, 0 to 1."),
     ] = None,
-    tensor_parallel_size: Annotated[
-        int | None, typer.Option("--tensor-parallel-size", "-tp", min=1)
-    ] = None,
-    pipeline_parallel_size: Annotated[
-        int | None, typer.Option("--pipeline-parallel-size", "-pp", min=1)
-    ] = None,
-    data_parallel_size: Annotated[
-        int | None, typer.Option("--data-parallel-size", "-dp", min=1)
-    ] = None,
-    max_model_len: Annotated[
-        str | None, typer.Option(help="Tokens; 32k is 32,000, 32K is 32,768, auto fits it.")
-    ] = None,
-    kv_cache_dtype: Annotated[str | None, typer.Option()] = None,
-    quantization: Annotated[str | None, typer.Option()] = None,
-    max_num_seqs: Annotated[int | None, typer.Option(min=1)] = None,
-    max_num_batched_tokens: Annotated[str | None, typer.Option()] = None,
-    set_args: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
-    ] = None,
-    vllm_version: Annotated[str | None, typer.Option()] = None,
+    tensor_parallel_size: TensorParallelSize = None,
+    pipeline_parallel_size: PipelineParallelSize = None,
+    data_parallel_size: DataParallelSize = None,
+    max_model_len: MaxModelLen = None,
+    kv_cache_dtype: Text = None,
+    quantization: Text = None,
+    max_num_seqs: MaxNumSeqs = None,
+    max_num_batched_tokens: Text = None,
+    set_args: SetArgs = None,
+    vllm_version: Text = None,
     calibration: Annotated[
         Path | None,
         typer.Option(help="An earlier calibration file to start from; give new results only."),
@@ -79,16 +79,16 @@ def calibrate(
     """  # noqa: E501 - examples are whole lines
     from vllm_advisor import api
 
-    given = {
-        "tensor_parallel_size": tensor_parallel_size,
-        "pipeline_parallel_size": pipeline_parallel_size,
-        "data_parallel_size": data_parallel_size,
-        "max_model_len": max_model_len,
-        "kv_cache_dtype": kv_cache_dtype,
-        "quantization": quantization,
-        "max_num_seqs": max_num_seqs,
-        "max_num_batched_tokens": max_num_batched_tokens,
-    }
+    args = stated(
+        tensor_parallel_size=tensor_parallel_size,
+        pipeline_parallel_size=pipeline_parallel_size,
+        data_parallel_size=data_parallel_size,
+        max_model_len=max_model_len,
+        kv_cache_dtype=kv_cache_dtype,
+        quantization=quantization,
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
+    )
     report = api.calibration_report(
         model,
         gpu=gpu,
@@ -96,7 +96,7 @@ def calibrate(
         gpu_count=gpu_count,
         prefix_hit_rate=prefix_hit_rate,
         vllm_version=vllm_version,
-        engine_args={name: value for name, value in given.items() if value is not None},
+        engine_args=args,
         words=tuple(set_args or ()),
         calibration=calibration,
     )

@@ -8,6 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
+from vllm_advisor.cli.engine_options import (
+    DataParallelSize,
+    Gpu,
+    GpuCount,
+    MaxModelLen,
+    MaxNumSeqs,
+    Model,
+    PipelineParallelSize,
+    SetArgs,
+    TensorParallelSize,
+    Text,
+    stated,
+)
 from vllm_advisor.cli.output import DataFormat, open_stdin, print_data
 from vllm_advisor.errors import InputError
 
@@ -24,17 +37,15 @@ def register(app: typer.Typer) -> None:
 
 
 def estimate(
-    model: Annotated[
-        str, typer.Argument(help="Hub id, bundled name, folder with config.json, or config.json.")
-    ],
-    gpu: Annotated[str, typer.Option(help="GPU profile or NVML name.")],
+    model: Model,
+    gpu: Gpu,
     input_tokens: Annotated[
         int | None, typer.Option(min=1, help="Mean tokens of a prompt.")
     ] = None,
     output_tokens: Annotated[
         int | None, typer.Option(min=1, help="Mean tokens of an answer.")
     ] = None,
-    gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of one node.")] = 1,
+    gpu_count: GpuCount = 1,
     concurrency: Annotated[
         float | None,
         typer.Option(help="Requests in the system at all times, as vllm bench serve makes them."),
@@ -74,27 +85,16 @@ def estimate(
     arrival_column: Annotated[
         str | None, typer.Option(help="--trace: column with the time of arrival.")
     ] = None,
-    tensor_parallel_size: Annotated[
-        int | None, typer.Option("--tensor-parallel-size", "-tp", min=1)
-    ] = None,
-    pipeline_parallel_size: Annotated[
-        int | None, typer.Option("--pipeline-parallel-size", "-pp", min=1)
-    ] = None,
-    data_parallel_size: Annotated[
-        int | None, typer.Option("--data-parallel-size", "-dp", min=1)
-    ] = None,
-    max_model_len: Annotated[
-        str | None, typer.Option(help="Tokens; 32k is 32,000, 32K is 32,768, auto fits it.")
-    ] = None,
-    kv_cache_dtype: Annotated[str | None, typer.Option()] = None,
-    quantization: Annotated[str | None, typer.Option()] = None,
-    max_num_seqs: Annotated[int | None, typer.Option(min=1)] = None,
-    max_num_batched_tokens: Annotated[str | None, typer.Option()] = None,
-    set_args: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
-    ] = None,
-    vllm_version: Annotated[str | None, typer.Option()] = None,
+    tensor_parallel_size: TensorParallelSize = None,
+    pipeline_parallel_size: PipelineParallelSize = None,
+    data_parallel_size: DataParallelSize = None,
+    max_model_len: MaxModelLen = None,
+    kv_cache_dtype: Text = None,
+    quantization: Text = None,
+    max_num_seqs: MaxNumSeqs = None,
+    max_num_batched_tokens: Text = None,
+    set_args: SetArgs = None,
+    vllm_version: Text = None,
     calibration: Annotated[
         Path | None, typer.Option(help="Constants of your own server (vllm-advisor calibrate).")
     ] = None,
@@ -139,16 +139,16 @@ def estimate(
             "arrival_column": arrival_column,
         },
     )
-    given = {
-        "tensor_parallel_size": tensor_parallel_size,
-        "pipeline_parallel_size": pipeline_parallel_size,
-        "data_parallel_size": data_parallel_size,
-        "max_model_len": max_model_len,
-        "kv_cache_dtype": kv_cache_dtype,
-        "quantization": quantization,
-        "max_num_seqs": max_num_seqs,
-        "max_num_batched_tokens": max_num_batched_tokens,
-    }
+    args = stated(
+        tensor_parallel_size=tensor_parallel_size,
+        pipeline_parallel_size=pipeline_parallel_size,
+        data_parallel_size=data_parallel_size,
+        max_model_len=max_model_len,
+        kv_cache_dtype=kv_cache_dtype,
+        quantization=quantization,
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
+    )
     report = api.estimate_report(
         model,
         gpu=gpu,
@@ -158,7 +158,7 @@ def estimate(
         **load,
         vllm_version=vllm_version,
         calibration=calibration,
-        engine_args={name: value for name, value in given.items() if value is not None},
+        engine_args=args,
         words=tuple(set_args or ()),
     )
     if output_format is DataFormat.TABLE:

@@ -6,6 +6,17 @@ from typing import Annotated
 
 import typer
 
+from vllm_advisor.cli.engine_options import (
+    GpuCount,
+    MaxModelLen,
+    MaxNumSeqs,
+    Model,
+    PipelineParallelSize,
+    SetArgs,
+    TensorParallelSize,
+    Text,
+    stated,
+)
 from vllm_advisor.cli.output import DataFormat, print_data
 from vllm_advisor.errors import EXIT_NO
 
@@ -16,36 +27,25 @@ def register(app: typer.Typer) -> None:
 
 
 def size(
-    model: Annotated[
-        str, typer.Argument(help="Hub id, bundled name, folder with config.json, or config.json.")
-    ],
+    model: Model,
     gpu: Annotated[str | None, typer.Option(help="GPU profile or NVML name.")] = None,
-    gpu_count: Annotated[int, typer.Option(min=1, help="GPUs of one node.")] = 1,
-    tensor_parallel_size: Annotated[
-        int | None, typer.Option("--tensor-parallel-size", "-tp", min=1)
-    ] = None,
-    pipeline_parallel_size: Annotated[
-        int | None, typer.Option("--pipeline-parallel-size", "-pp", min=1)
-    ] = None,
+    gpu_count: GpuCount = 1,
+    tensor_parallel_size: TensorParallelSize = None,
+    pipeline_parallel_size: PipelineParallelSize = None,
     decode_context_parallel_size: Annotated[
         int | None, typer.Option("--decode-context-parallel-size", "-dcp", min=1)
     ] = None,
-    max_model_len: Annotated[
-        str | None, typer.Option(help="Tokens; 32k is 32,000, 32K is 32,768, auto fits it.")
-    ] = None,
-    kv_cache_dtype: Annotated[str | None, typer.Option()] = None,
-    max_num_seqs: Annotated[int | None, typer.Option(min=1)] = None,
-    max_num_batched_tokens: Annotated[str | None, typer.Option()] = None,
+    max_model_len: MaxModelLen = None,
+    kv_cache_dtype: Text = None,
+    max_num_seqs: MaxNumSeqs = None,
+    max_num_batched_tokens: Text = None,
     gpu_memory_utilization: Annotated[float | None, typer.Option()] = None,
     kv_cache_memory_bytes: Annotated[
         str | None, typer.Option(help="Bytes of KV cache per GPU (10GiB): no GPU is needed then.")
     ] = None,
-    quantization: Annotated[str | None, typer.Option()] = None,
-    set_args: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
-    ] = None,
-    vllm_version: Annotated[str | None, typer.Option()] = None,
+    quantization: Text = None,
+    set_args: SetArgs = None,
+    vllm_version: Text = None,
     training: Annotated[
         bool, typer.Option("--training", help="Memory of full training, by component.")
     ] = False,
@@ -77,19 +77,18 @@ def size(
     """
     from vllm_advisor import api
 
-    given = {
-        "tensor_parallel_size": tensor_parallel_size,
-        "pipeline_parallel_size": pipeline_parallel_size,
-        "decode_context_parallel_size": decode_context_parallel_size,
-        "max_model_len": max_model_len,
-        "kv_cache_dtype": kv_cache_dtype,
-        "max_num_seqs": max_num_seqs,
-        "max_num_batched_tokens": max_num_batched_tokens,
-        "gpu_memory_utilization": gpu_memory_utilization,
-        "kv_cache_memory_bytes": kv_cache_memory_bytes,
-        "quantization": quantization,
-    }
-    args = {name: value for name, value in given.items() if value is not None}
+    args = stated(
+        tensor_parallel_size=tensor_parallel_size,
+        pipeline_parallel_size=pipeline_parallel_size,
+        decode_context_parallel_size=decode_context_parallel_size,
+        max_model_len=max_model_len,
+        kv_cache_dtype=kv_cache_dtype,
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
+        gpu_memory_utilization=gpu_memory_utilization,
+        kv_cache_memory_bytes=kv_cache_memory_bytes,
+        quantization=quantization,
+    )
     report = api.size_report(
         model,
         gpu=gpu,
