@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from vllm_advisor.api import report_startup
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.engines import load_engine
-from vllm_advisor.parse.startup_lines import FACT_LINES, clean_line
+from vllm_advisor.parse.startup_lines import FACT_LINES
 from vllm_advisor.parse.startup_log import read_startup_log
+from vllm_advisor.parse.startup_messages import clean_line
 from vllm_advisor.report.structured import to_json
 
 LOGS = Path(__file__).parents[1] / "data" / "startup_logs"

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from packaging.version import Version
 
+from vllm_advisor.api.models import find_model
 from vllm_advisor.api.sizing import SizeReport, size
 from vllm_advisor.api.startup_facts import StartupFacts, on_cpu
 from vllm_advisor.api.startup_terms import ComparedTerm, Comparison
-from vllm_advisor.errors import AdvisorError
+from vllm_advisor.errors import AdvisorError, NotModelledError
+from vllm_advisor.types.model import KVCacheSpecKind
 from vllm_advisor.types.sizing import Figure, MemoryBudget
 from vllm_advisor.types.startup import LogFact, LogRefusal, StartupLog
 from vllm_advisor.units import GIB
 
 # Before 0.21 the line of models with windows counted something else (vllm-project/vllm#40691).
 _ONE_MEANING = (0, 21)
-CPU_BLOCK_TOKENS = 128  # vllm:0.32.0:vllm/platforms/cpu.py#check_and_update_config
+_CPU_BLOCK_TOKENS = 128
+_CPU_BATCHED_TOKENS = 2048  # for each rank
+_LATENT = (KVCacheSpecKind.MLA_ATTENTION, KVCacheSpecKind.SLIDING_WINDOW_MLA)
+_LATENT_BLOCKS = {"CPU_MLA": 16, "AMX_MLA": None}  # tokens; None: as for any model
 
 
 def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparison:
@@ -45,7 +51,9 @@ def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparis
             terms += _terms(log, report, facts)
     if cache > 0:
         try:
-            layout = _size(facts, gpus=gpus, kv_cache_memory_bytes=cache, **_of_platform(log))
+            layout = _size(
+                facts, gpus=gpus, kv_cache_memory_bytes=cache, **_of_platform(log, facts)
+            )
         except AdvisorError as error:
             why, fix = why or error.what, fix or error.fix
         else:
@@ -55,11 +63,38 @@ def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparis
     return Comparison(terms=tuple(terms), prediction=report, why_not=why, fix=fix)
 
 
-def _of_platform(log: StartupLog) -> dict[str, Any]:
-    """What another device than a GPU takes by default."""
-    if on_cpu(log) and log.arguments.get("block_size") is None:
-        return {"block_size": CPU_BLOCK_TOKENS}
-    return {}
+def _of_platform(log: StartupLog, facts: StartupFacts) -> dict[str, Any]:
+    """What vLLM takes on a CPU where a GPU has another default; nothing for a GPU.
+
+    Source: vllm:0.32.0:vllm/platforms/cpu.py#check_and_update_config and
+    vllm/engine/arg_utils.py#get_batch_defaults.
+
+    Raises:
+        AdvisorError: the model is not known, or its blocks depend on what the log does not say.
+    """
+    if not on_cpu(log) or facts.model is None or facts.engine is None:
+        return {}
+    given = facts.arguments
+    found: dict[str, Any] = {}
+    if "async_scheduling" in facts.engine.flags:
+        found["async_scheduling"] = False  # whatever is asked for
+    if given.get("max_num_batched_tokens") is None:
+        ranks = (given.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
+        found["max_num_batched_tokens"] = _CPU_BATCHED_TOKENS * math.prod(ranks)
+    if any(spec.kind in _LATENT for spec in find_model(facts.model).cache_specs):
+        backend = log.first("attention_backend")
+        if backend is None or backend.value not in _LATENT_BLOCKS:
+            raise NotModelledError(
+                "MLA takes blocks of 16 tokens on a CPU without AMX and others with it, and the "
+                "log does not name its backend",
+                fix="a log that has the line 'Using CPU_MLA backend' or 'Using AMX_MLA backend'",
+            )
+        block = _LATENT_BLOCKS[str(backend.value)]
+        if block is not None:
+            return {**found, "block_size": block}  # whatever is asked for
+    if given.get("block_size") is None:
+        found["block_size"] = _CPU_BLOCK_TOKENS
+    return found
 
 
 def _logged_cache(log: StartupLog) -> tuple[int, int]:

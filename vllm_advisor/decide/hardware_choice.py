@@ -16,18 +16,11 @@ def cheapest(plans: Sequence[Plan]) -> Plan:
     Plans without a price come after those with one, by their GPUs. Where none is feasible, the
     first says why, and the others in one line each.
     """
-    if len(plans) == 1:
-        return plans[0]
-    best = min(plans, key=_order)
-    others = tuple(_as_alternative(plan, best) for plan in sorted(plans, key=_order))
-    rest = tuple(
-        other
-        for other, plan in zip(others, sorted(plans, key=_order), strict=True)
-        if plan is not best
-    )
+    best, *others = sorted(plans, key=_order)
+    rest = tuple(_as_alternative(plan, best) for plan in others)
     because = best.infeasible_because
     if not best.feasible:
-        because += tuple(f"{_name(plan)}: {_why(plan)}" for plan in plans if plan is not best)
+        because += tuple(f"{_name(plan)}: {_why(plan)}" for plan in others)
     return replace(best, alternatives=(*rest, *best.alternatives), infeasible_because=because)
 
 

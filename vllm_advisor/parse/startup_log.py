@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.startup_arguments import LoggedArguments, read_arguments
-from vllm_advisor.parse.startup_lines import EXACT, FACT_LINES, LogLine, clean_line, read_number
+from vllm_advisor.parse.startup_lines import EXACT, FACT_LINES, read_number
+from vllm_advisor.parse.startup_messages import LogLine, clean_line
 from vllm_advisor.parse.startup_refusals import ERROR, REFUSALS, WRAPPERS
 from vllm_advisor.types.startup import LogFact, LogMessage, LogRefusal, StartupLog
 

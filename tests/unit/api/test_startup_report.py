@@ -124,6 +124,49 @@ def test_a_cpu_holds_what_is_predicted(tmp_path: Path) -> None:
     assert "CPU" in data["missing"][0]["reason"]
 
 
+def test_windows_on_a_cpu_are_scheduled_as_it_does(tmp_path: Path) -> None:
+    """What vLLM 0.32.0 printed on a CPU: 528,416 tokens; with a GPU's defaults it were 383,479."""
+    windows = {
+        "architectures": ["Gemma3ForCausalLM"],
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 14,
+        "max_position_embeddings": 16384,
+        "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": True,
+        "sliding_window": 512,
+        "sliding_window_pattern": 7,
+        "layer_types": (["sliding_attention"] * 6 + ["full_attention"]) * 2,
+        "query_pre_attn_scalar": 64,
+        "hidden_activation": "gelu_pytorch_tanh",
+    }
+    (tmp_path / "config.json").write_text(json.dumps({**TINY, **windows}))
+    data = of_text(
+        "(EngineCore pid=1) INFO 01-01 00:00:00 [core.py:1] Initializing a V1 LLM engine (v0.32.0)"
+        " with config: model='windows', max_seq_len=16384, device_config=cpu,"
+        " tensor_parallel_size=1\n"
+        "Available KV cache memory: 1.0 GiB\nCPU KV cache size: 528,416 tokens",
+        model=str(tmp_path),
+    )
+    assert terms(data)["KV cache tokens, of the logged memory"]["predicted"] == 528_416
+
+
+def test_blocks_of_mla_on_a_cpu_are_those_of_its_backend() -> None:
+    """DeepSeek-V2-Lite: 27 layers x (512 + 64) x 2 bytes = 31,104 bytes a token."""
+    text = (
+        "(EngineCore pid=1) INFO 01-01 00:00:00 [core.py:1] Initializing a V1 LLM engine (v0.32.0)"
+        " with config: model='deepseek-ai/DeepSeek-V2-Lite', max_seq_len=4096, device_config=cpu,"
+        " tensor_parallel_size=1\n"
+        "{}Available KV cache memory: 1.0 GiB\nCPU KV cache size: 34,512 tokens"
+    )
+    backend = "INFO 01-01 00:00:00 [cpu.py:1] Using {} backend.\n"
+    name = "KV cache tokens, of the logged memory"
+    # 2^30 // (16 x 31,104) = 2,157 blocks of 16 tokens; // (128 x 31,104) = 269 of 128.
+    assert terms(of_text(text.format(backend.format("CPU_MLA"))))[name]["predicted"] == 2157 * 16
+    assert terms(of_text(text.format(backend.format("AMX_MLA"))))[name]["predicted"] == 269 * 128
+    data = of_text(text.format(""))
+    assert name not in terms(data)
+
+
 def test_a_refusal_is_what_is_predicted(tmp_path: Path) -> None:
     model = tiny(tmp_path, layers=64, length=131_072)
     data = report_startup(LOGS / "cpu-0.32.0-kv-cache.log", model=model).to_dict()

@@ -9,8 +9,9 @@ import pytest
 
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.startup_arguments import read_arguments
-from vllm_advisor.parse.startup_lines import FACT_LINES, clean_line
+from vllm_advisor.parse.startup_lines import FACT_LINES
 from vllm_advisor.parse.startup_log import read_startup_log
+from vllm_advisor.parse.startup_messages import clean_line
 from vllm_advisor.types.startup import StartupLog
 from vllm_advisor.units import GIB
 
