@@ -16,6 +16,7 @@ from vllm_advisor.decide.candidate import (
 from vllm_advisor.decide.context import Context
 from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.features import recipe_spreads
+from vllm_advisor.decide.fitting import needed_blocks, why_not_held
 from vllm_advisor.decide.parallel_sizes import ParallelSizes, parallel_sizes
 from vllm_advisor.decide.scheduling import (
     Chunk,
@@ -29,20 +30,17 @@ from vllm_advisor.decide.service import (
     chunk_within,
     missed_at_best,
     missed_targets,
-    needed_blocks,
     speed_of,
     with_requests_at_once,
 )
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.knowledge.attention import attention_choice
 from vllm_advisor.knowledge.engines import batch_defaults, quantization_min_capability
-from vllm_advisor.sizing.capacity import CacheLayout
 from vllm_advisor.sizing.instance import cache_layout, size_instance
 from vllm_advisor.sizing.kv_cache import WINDOWED
 from vllm_advisor.sizing.overrides import with_tables
 from vllm_advisor.sizing.settings import InstanceSettings
-from vllm_advisor.types.sizing import InstanceFigures
-from vllm_advisor.units import ceil_div, format_bytes, format_tokens
+from vllm_advisor.units import ceil_div
 
 _MANY = 1_000_000  # engines: each request has one to itself
 
@@ -197,7 +195,7 @@ class Search:
 
     def _fill(self, settings: InstanceSettings, steps: tuple[str, ...], chunk: Chunk) -> Candidate:
         """The fewest replicas that hold the demand; each engine takes an equal share."""
-        setting, asked = self.setting, chunk
+        setting, asked, spare = self.setting, chunk, self.setting.overheads.error_bytes
         layout = cache_layout(setting.model, settings)
         limit = min(
             setting.constraints.max_gpus or setting.node.total_gpus, setting.node.total_gpus
@@ -231,7 +229,8 @@ class Search:
                 layout=layout,
             )
             needed = needed_blocks(demands, layout, engines)
-            fails = self._verdict(figures, layout, demands, needed, engines) or alone or itl
+            held = why_not_held(figures, layout, demands, needed, engines=engines, spare=spare)
+            fails = held or alone or itl
             load = None
             if best is not None and not fails:
                 fails = missed_at_best(demands, best.load(demands, engines, headroom=HEADROOM))
@@ -264,42 +263,3 @@ class Search:
                 return last  # more replicas do not make one request smaller
         assert last is not None  # noqa: S101 - most >= 1
         return last
-
-    def _verdict(
-        self,
-        figures: InstanceFigures,
-        layout: CacheLayout,
-        demands: tuple[Demand, ...],
-        needed: int,
-        engines: int,
-    ) -> str:
-        """Why it fails, or nothing. What the fitted overheads may miss by is kept free."""
-        capacity, spare = figures.capacity, self.setting.overheads.error_bytes
-        total = sum(d.concurrency for d in demands)
-        if figures.budget is not None and figures.budget.kv_cache.value <= 0:
-            return (
-                f"weights and overhead take all of the memory asked for "
-                f"({format_bytes(int(figures.budget.requested.value))} per GPU, "
-                f"{format_bytes(-int(figures.budget.kv_cache.value))} too little)"
-            )
-        if not layout.admits(capacity.available_bytes - spare, capacity.max_model_len):
-            return (
-                f"one request of {format_tokens(capacity.max_model_len)} tokens needs "
-                f"{format_bytes(capacity.request_bytes)} of KV cache per GPU, "
-                f"{format_bytes(capacity.available_bytes)} are free, {format_bytes(spare)} of them "
-                f"kept for what the estimate may miss (longest that fits: "
-                f"{format_tokens(capacity.estimated_max_model_len)})"
-            )
-        if figures.refusal:
-            return f"vLLM does not start: {figures.refusal}"
-        blocks = capacity.num_gpu_blocks - spare // layout.block_bytes
-        if needed > blocks:
-            data = figures.engines
-            share = "" if engines == data else f" over {engines // data} replicas"
-            if data > 1:
-                share += f" of {data} engines" if share else f" over {data} engines"
-            return (
-                f"{total} requests at once{share} need {format_tokens(needed)} KV cache blocks"
-                f"{' each' if share else ''}, {format_tokens(blocks)} are safe to count on"
-            )
-        return ""

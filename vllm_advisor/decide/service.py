@@ -14,14 +14,8 @@ from vllm_advisor.decide.demand import Demand
 from vllm_advisor.decide.scheduling import Chunk
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.sizing.capacity import CacheLayout
-from vllm_advisor.sizing.load import Load, blocks_needed
-from vllm_advisor.sizing.mixed_load import (
-    ClassLoad,
-    MixedLoad,
-    at_peak,
-    class_load,
-    mixed_load,
-)
+from vllm_advisor.sizing.class_load import TAIL, ClassLoad, at_peak, class_load
+from vllm_advisor.sizing.mixed_load import MixedLoad, mixed_load
 from vllm_advisor.sizing.performance import refuse
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.sizing.steady_state import Station, sequences_held
@@ -33,7 +27,6 @@ _USUAL = 2048
 _MOST_STEPS = 16  # of the smallest chunks, for the longest prompt
 HEADROOM = 1.2  # of a stated rate
 _CHUNKS = (8192, 4096, 2048, 1024, 512)
-_TAIL = 0.05  # beyond the 95th percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +134,9 @@ def chunk_within(
     ]
     for tokens in (most.tokens, *smaller):
         share, seconds = _full_step(load, demands, tokens)
-        if share <= _TAIL and not tried:
+        if share <= TAIL and not tried:
             return most, ""  # one step in twenty may take longer
-        if share <= _TAIL or seconds <= target:
+        if share <= TAIL or seconds <= target:
             reason = (
                 f"class {name} asks for {target * 1000:g} ms between tokens: a step with "
                 f"{format_tokens(tokens)} prompt tokens is estimated to take {seconds * 1000:.0f} "
@@ -191,15 +184,6 @@ def missed_at_best(demands: tuple[Demand, ...], load: MixedLoad) -> str:
     """What context parallelism misses if its exchanges take no time, or nothing."""
     missed = missed_targets(demands, load)
     return f"even if the exchanges of context parallelism took no time, {missed}" if missed else ""
-
-
-def needed_blocks(demands: tuple[Demand, ...], layout: CacheLayout, engines: int) -> int:
-    """Blocks one engine needs for its share of every demand."""
-    loads = (
-        Load(tokens=d.typical_tokens, at_once=d.concurrency, shared=d.shared_prefix_tokens)
-        for d in demands
-    )
-    return blocks_needed(layout, loads, engines)
 
 
 def _full_step(load: MixedLoad, demands: tuple[Demand, ...], tokens: int) -> tuple[float, float]:

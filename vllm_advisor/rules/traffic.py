@@ -10,9 +10,10 @@ from vllm_advisor.errors import AdvisorError, UnknownFactError
 from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.sizing.capacity import CacheLayout
+from vllm_advisor.sizing.class_load import at_peak, class_load
 from vllm_advisor.sizing.instance import cache_layout
 from vllm_advisor.sizing.load import Load, blocks_needed, requests_at_once
-from vllm_advisor.sizing.mixed_load import at_peak, class_load, mixed_load
+from vllm_advisor.sizing.mixed_load import mixed_load
 from vllm_advisor.sizing.performance import refuse
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.sizing.steady_state import Station

@@ -22,7 +22,7 @@ from vllm_advisor.sizing.step_time import StepParts, step_parts
 from vllm_advisor.sizing.step_work import StepWork
 from vllm_advisor.types.latency import LatencyConstants, Regime
 
-_SATURATED = 0.98  # of the time goes into prompts: more arrive than are read
+SATURATED = 0.98  # of the time goes into prompts: more arrive than are read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,14 +285,14 @@ def _queue(station: Station, running: float, tpot: float) -> tuple[float, float]
     M/D/1 over the prompts of the other requests.
     """
     each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
-    busy = min((running - 1) * each / (running * each + station.output * tpot), _SATURATED)
+    busy = min((running - 1) * each / (running * each + station.output * tpot), SATURATED)
     return each * busy / (2 * (1 - busy)), busy
 
 
 def _first(station: Station, running: float, rate: float) -> tuple[float, float, float]:
     """Time to the first token with requests arriving at random, its queue and how busy it is."""
     each = station.line_seconds(running)
-    busy = min(rate * each, _SATURATED)
+    busy = min(rate * each, SATURATED)
     queue = each * busy / (2 * (1 - busy))
     alone = station.constants.request + station.prefill_seconds(running)
     return alone + station.step(running).seconds / 2 + queue, queue, busy
