@@ -43,6 +43,7 @@ _TOKEN_UNITS = {
     "M": 1 << 20,
     "G": 1 << 30,
 }
+_SECOND_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -74,6 +75,27 @@ def parse_tokens(text: str | int) -> int:
     if "." in match[1] and match[2] in ("", "K", "M", "G"):
         raise ValueError(f"{text!r}: vLLM takes decimals only with k, m or g")
     return int(float(match[1]) * _TOKEN_UNITS[match[2]])
+
+
+def parse_seconds(text: str) -> float:
+    """Read ``"90"``, ``"90s"``, ``"5m"``, ``"24h"`` or ``"7d"`` as seconds, as Prometheus does.
+
+    Raises:
+        ValueError: the text is no time, or none at all.
+    """
+    match = _NUMBER.fullmatch(text)
+    seconds = float(match[1]) * _SECOND_UNITS.get(match[2], 0) if match else 0.0
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is no time; write 90s, 5m, 24h or 7d")
+    return seconds
+
+
+def format_seconds(seconds: float) -> str:
+    """A time for people: ``90 s``, ``5 min``, ``2.5 h`` or ``7 days``."""
+    for size, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def format_bytes(count: int) -> str:

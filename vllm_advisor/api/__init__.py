@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from vllm_advisor.api.facts import profile_names, profile_text
     from vllm_advisor.api.fixing import Fixes, fixes_of
     from vllm_advisor.api.hardware import probe
+    from vllm_advisor.api.observe_report import ObserveReport
+    from vllm_advisor.api.observing import observe, write_workload
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.replaying import estimate_trace
     from vllm_advisor.api.reporting import StartupReport, report_pod, report_startup
@@ -40,6 +42,7 @@ _WHERE = {
     "EstimateReport": "estimating",
     "Fixes": "fixing",
     "NeedleResult": "verifying",
+    "ObserveReport": "observe_report",
     "PlanReport": "planning",
     "RoutesResult": "verifying",
     "RouteReport": "routing",
@@ -58,6 +61,7 @@ _WHERE = {
     "fixes_of": "fixing",
     "list_rules": "rule_list",
     "needle_plot": "verifying",
+    "observe": "observing",
     "plan": "planning",
     "probe": "hardware",
     "profile_names": "facts",
@@ -73,6 +77,7 @@ _WHERE = {
     "verify_routes": "verifying",
     "write_calibration": "calibrating",
     "write_plan": "planning",
+    "write_workload": "observing",
     "write_plot": "verifying",
 }
 __all__ = [
@@ -82,6 +87,7 @@ __all__ = [
     "EstimateReport",
     "Fixes",
     "NeedleResult",
+    "ObserveReport",
     "PlanReport",
     "RouteReport",
     "RoutesResult",
@@ -100,6 +106,7 @@ __all__ = [
     "fixes_of",
     "list_rules",
     "needle_plot",
+    "observe",
     "plan",
     "probe",
     "profile_names",
@@ -116,6 +123,7 @@ __all__ = [
     "write_calibration",
     "write_plan",
     "write_plot",
+    "write_workload",
 ]
 
 

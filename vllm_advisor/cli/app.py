@@ -42,6 +42,7 @@ COMMANDS = (
     "estimate",
     "calibrate",
     "report",
+    "observe",
     "render",
     "route",
     "explain",

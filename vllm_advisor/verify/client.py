@@ -60,10 +60,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
-    """A name the server knows; ``max_model_len`` in tokens where it says so."""
+    """A name the server knows; ``max_model_len`` in tokens where it says so.
+
+    ``root`` is the Hub id or path that it was started with, as vLLM says it.
+    """
 
     name: str
     max_model_len: int | None
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +129,22 @@ class OpenAIClient:
         listed = _field(_json(reply.body), "data")
         rows = listed if isinstance(listed, list) else []
         lengths = {
-            row["id"]: (row.get("max_model_len"), row.get("parent"))
+            row["id"]: (row.get("max_model_len"), row.get("parent"), row.get("root"))
             for row in rows
             if isinstance(row, dict) and isinstance(row.get("id"), str)
         }
         found = []
-        for name, (length, parent) in lengths.items():
+        for name, (length, parent, root) in lengths.items():
             if length is None and isinstance(parent, str):
-                length = lengths.get(parent, (None, None))[0]  # noqa: PLW2901
+                length = lengths.get(parent, (None, None, None))[0]  # noqa: PLW2901
             known = isinstance(length, int) and not isinstance(length, bool) and length > 0
-            found.append(ServedModel(name=name, max_model_len=length if known else None))
+            found.append(
+                ServedModel(
+                    name=name,
+                    max_model_len=length if known else None,
+                    root=root if isinstance(root, str) else None,
+                )
+            )
         return tuple(found)
 
     def count_tokens(self, model: str, prompt: str) -> int | None:

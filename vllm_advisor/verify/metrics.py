@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from http import HTTPStatus
 
 from vllm_advisor.errors import UnknownFactError
+from vllm_advisor.parse.metrics.samples import read_samples
 from vllm_advisor.verify.transport import printable, request
 
 # What grows with every request that is answered; the first that an instance has is read.
 COUNTERS = ("vllm:request_success_total", "vllm:prompt_tokens_total")
-_SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{.*\})?\s+(\S+)(?:\s+-?\d+)?\s*", re.ASCII)
 
 
 def sample_sum(text: str, name: str) -> float | None:
@@ -20,11 +19,7 @@ def sample_sum(text: str, name: str) -> float | None:
     Raises:
         ValueError: a value of it is no finite number.
     """
-    found = [
-        float(match[2])
-        for line in text.splitlines()
-        if (match := _SAMPLE.fullmatch(line)) and match[1] == name
-    ]
+    found = [sample.value for sample in read_samples(text) if sample.name == name]
     if any(not math.isfinite(value) for value in found):
         raise ValueError(f"{name} is no finite number")
     return math.fsum(found) if found else None

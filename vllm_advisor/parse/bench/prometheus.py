@@ -6,16 +6,14 @@ is what is running and waiting in that moment.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 
 from vllm_advisor.errors import InputError, NotModelledError
 from vllm_advisor.parse.bench.fields import LARGEST
+from vllm_advisor.parse.metrics.samples import amount, models_of, read_samples
 from vllm_advisor.types.measurement import Measured, Measurement
 
-_SAMPLE = re.compile(r"^(vllm:[a-z0-9_]+)(?:\{(.*)\})?[ \t]+(\S+)(?:[ \t]+\S+)?[ \t]*$")
-_MODEL = re.compile(r'(?:^|,)model_name="((?:[^"\\]|\\.)*)"')
 # Name by version: since 0.11, until then.
 _TPOT = ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
 _TTFT = "vllm:time_to_first_token_seconds"
@@ -89,28 +87,18 @@ def read_metrics(text: str, file: str, name: str) -> Measured:
 
 def _samples(text: str, file: str) -> tuple[dict[str, float], str | None]:
     """Values by name, added up over engines."""
+    samples = [
+        sample
+        for sample in read_samples(text)
+        if sample.name.startswith("vllm:") and not sample.name.endswith(("_bucket", "_created"))
+    ]
     found: dict[str, float] = defaultdict(float)
-    models = set()
-    for number, line in enumerate(text.splitlines(), start=1):
-        sample = _SAMPLE.match(line)
-        if sample is None or sample[1].endswith(("_bucket", "_created")):
-            continue
-        if served := _MODEL.search(sample[2] or ""):
-            models.add(served[1])
-        try:
-            value = float(sample[3])
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0:
-            raise InputError(
-                f"{sample[1]} is {sample[3][:40]}, which is no measured value",
-                where=f"{file}:{number}",
-                fix=_FIX,
-            )
-        found[sample[1]] += value
+    for sample in samples:
+        found[sample.name] += amount(sample, where=file, fix=_FIX)
+    models = models_of(samples)
     if len(models) > 1:
         raise InputError(
-            f"these are metrics of {len(models)} models: {', '.join(sorted(models))[:200]}",
+            f"these are metrics of {len(models)} models: {', '.join(models)[:200]}",
             where=file,
             fix="keep the lines of one model_name",
         )

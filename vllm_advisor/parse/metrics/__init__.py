@@ -1,0 +1,1 @@
+"""What vLLM counts about itself, in Prometheus' terms."""
