@@ -72,15 +72,14 @@ def observed_traffic(
     most_output = _least(seen.longest_output, seen.max_model_len)
     output = _percentiles(counts.output_tokens, most_output)
     shape = shape_of(counts.prompt_tokens, most=most_prompt)
-    parts = _parts(counts.prompt_tokens, shape, short_context_tokens - output.tokens.max)
+    at = short_context_tokens - output.tokens.max
+    parts = _parts(counts.prompt_tokens, shape, at, least=short_context_tokens / 2)
     reuse = _reuse(seen)
     classes = []
     for name, prompts in parts:
-        whole = name == SERVED
-        at = short_context_tokens - output.tokens.max if name == SHORT else most_prompt
-        prompt = _within(
-            _percentiles(prompts, most_prompt if whole else at), output.tokens, seen.max_model_len
-        )
+        most = at if name == SHORT else shape.largest
+        lengths = _percentiles(prompts, most, exact_sum=name == SERVED)
+        prompt = _within(lengths, output.tokens, seen.max_model_len)
         share = prompts.count / counts.prompt_tokens.count
         request = RequestClass(
             name=name,
@@ -97,17 +96,21 @@ def observed_traffic(
     )
 
 
-def _parts(histogram: Histogram, shape: Shape, at: float) -> list[tuple[str, Histogram]]:
-    """The prompts, in two where it is worth it."""
-    if at >= 1:
+def _parts(
+    histogram: Histogram, shape: Shape, at: float, *, least: float
+) -> list[tuple[str, Histogram]]:
+    """The prompts, in two where it is worth it, and where the short ones are not too short."""
+    if at >= least:
         low, high = split(histogram, shape, at)
         if low.count > _FEW * histogram.count and high.count > 0:
             return [(SHORT, low), (LONG, high)]
     return [(SERVED, histogram)]
 
 
-def _percentiles(histogram: Histogram, most: float | None) -> Percentiles:
-    shape = shape_of(histogram, most=most)
+def _percentiles(
+    histogram: Histogram, most: float | None, *, exact_sum: bool = True
+) -> Percentiles:
+    shape = shape_of(histogram, most=most, exact_sum=exact_sum)
     p50, p95 = shape.quantile(0.5), shape.quantile(0.95)
     median = max(1, round(p50.point))
     high = max(median, math.ceil(p95.point))

@@ -4,21 +4,23 @@ vLLM counts lengths in buckets of 1, 2, 5, 10, 20, 50, ... tokens
 (vllm:0.33.0:vllm/v1/metrics/loggers.py#build_1_2_5_buckets) and adds up their exact sum. Between
 the edges the cumulative share is taken to be the monotone cubic through the counts, over the
 logarithm of the size (Fritsch and Butland, "A method for constructing local monotone piecewise
-cubic interpolants", 1984). The largest observation is where that curve's mean is the exact mean,
-if any place in the last bucket makes it so. ``benchmarks/accuracy_observe.py`` says how far the
+cubic interpolants", 1984). It ends in the last bucket, or begins in the first, where its mean is
+the exact one, if any place there makes it so. ``benchmarks/accuracy_observe.py`` says how far the
 percentiles of real traces are from what this makes of their counts.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from vllm_advisor.types.observation import Histogram
 
 _STEPS = 16  # of a bucket, in sums over it
 _HALVINGS = 50
+_NARROWEST = 1e-3  # of a bucket's width, that the curve may be left with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +37,15 @@ class Shape:
     """The cumulative share of observations over the logarithm of their size.
 
     ``shares[i]`` of ``count`` observations are at most ``exp(logs[i])``; ``slopes`` are the curve's
-    there. ``largest`` is what no observation exceeds, the curve may end before it.
+    there. Every observation is above ``smallest`` and at most ``largest``, the edges of the first
+    and the last bucket that has any; the curve may begin later and end earlier.
     """
 
     logs: tuple[float, ...]
     shares: tuple[float, ...]
     slopes: tuple[float, ...]
     count: float
+    smallest: float
     largest: float
 
     def quantile(self, share: float) -> Quantile:
@@ -54,7 +58,7 @@ class Shape:
         last = i + 2 == len(self.logs)
         return Quantile(
             point=math.exp(self.logs[i] + (self.logs[i + 1] - self.logs[i]) * high),
-            low=math.exp(self.logs[i]) if i else 0.0,
+            low=math.exp(self.logs[i]) if i else self.smallest,
             high=self.largest if last else math.exp(self.logs[i + 1]),
         )
 
@@ -93,17 +97,18 @@ class Shape:
         )
 
 
-def shape_of(histogram: Histogram, *, most: float | None = None) -> Shape:
+def shape_of(histogram: Histogram, *, most: float | None = None, exact_sum: bool = True) -> Shape:
     """What the counts and the sum say together.
 
     Args:
         histogram: with at least one observation.
         most: no observation is larger, as is known otherwise.
+        exact_sum: the sum bounds the largest; that of a part of a split does not.
 
     Raises:
         ValueError: there are no observations.
     """
-    largest = largest_of(histogram, most=most)
+    largest = largest_of(histogram, most=most, exact_sum=exact_sum)
     edges, shares, below = [], [], 0.0
     first = next(i for i, count in enumerate(histogram.counts) if count > 0)
     for edge, count in zip(histogram.edges[first:], histogram.counts[first:], strict=True):
@@ -115,11 +120,19 @@ def shape_of(histogram: Histogram, *, most: float | None = None) -> Shape:
     shares[-1] = 1.0
     start = histogram.edges[first - 1] if first else edges[0] / 2
     edges, shares = [start, *edges], [0.0, *shares]
-    whole = _shape(edges, shares, histogram.count, largest)
-    return _ending_at_mean(whole, histogram.total / histogram.count)
+    logs = list(map(math.log, edges))
+    whole = Shape(
+        logs=tuple(logs),
+        shares=tuple(shares),
+        slopes=_slopes(logs, shares),
+        count=histogram.count,
+        smallest=histogram.edges[first - 1] if first else 0.0,
+        largest=largest,
+    )
+    return _at_mean(whole, histogram.total / histogram.count)
 
 
-def largest_of(histogram: Histogram, *, most: float | None = None) -> float:
+def largest_of(histogram: Histogram, *, most: float | None = None, exact_sum: bool = True) -> float:
     """What no observation exceeds: its bucket's edge, what is known otherwise, what the sum allows.
 
     In a last bucket without an edge, of which nothing else is known, it is the next of 1, 2, 5, 10.
@@ -137,6 +150,8 @@ def largest_of(histogram: Histogram, *, most: float | None = None) -> float:
         edge = min(edge, most)
     elif math.isinf(edge):
         edge = _next_edge(low)
+    if not exact_sum or any(count != round(count) for count in histogram.counts):
+        return edge  # parts of observations say nothing of a single one
     # As large as the sum allows, if all others are as small as their buckets.
     alone = histogram.total - math.fsum(lower[i] * histogram.counts[i] for i in filled) + low
     return min(edge, alone) if alone > low else edge
@@ -165,36 +180,29 @@ def split(histogram: Histogram, shape: Shape, at: float) -> tuple[Histogram, His
     )
 
 
-def _ending_at_mean(whole: Shape, mean: float) -> Shape:
-    """The curve that ends where its mean is the exact one, if it can."""
-    low, high = whole.logs[-2], whole.logs[-1]
+def _at_mean(whole: Shape, mean: float) -> Shape:
+    """The curve that ends earlier or begins later, so that its mean is the exact one, if it can."""
+    too_high = whole.mean_up_to() > mean
+    at = -1 if too_high else 0
+    kept, moved = (whole.logs[-2], whole.logs[-1]) if too_high else (whole.logs[1], whole.logs[0])
 
-    def ending(log: float) -> Shape:
-        edges = [*map(math.exp, whole.logs[:-1]), math.exp(log)]
-        return _shape(edges, list(whole.shares), whole.count, whole.largest)
+    def reaching(log: float) -> Shape:
+        edges = list(whole.logs)
+        edges[at] = log
+        return replace(whole, logs=tuple(edges), slopes=_slopes(edges, whole.shares))
 
-    least = low + (high - low) * 1e-3
-    if not ending(least).mean_up_to() < mean < whole.mean_up_to():
+    nearest = kept + (moved - kept) * _NARROWEST
+    if (reaching(nearest).mean_up_to() > mean) is too_high:
         return whole
-    low = least
+    near, far = nearest, moved
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if ending(middle).mean_up_to() < mean else (low, middle)
-    return ending(high)
+        middle = (near + far) / 2
+        beyond = (reaching(middle).mean_up_to() > mean) is too_high
+        near, far = (near, middle) if beyond else (middle, far)
+    return reaching(far)
 
 
-def _shape(edges: list[float], shares: list[float], count: float, largest: float) -> Shape:
-    logs = tuple(map(math.log, edges))
-    return Shape(
-        logs=logs,
-        shares=tuple(shares),
-        slopes=_slopes(logs, shares),
-        count=count,
-        largest=largest,
-    )
-
-
-def _slopes(logs: tuple[float, ...], shares: list[float]) -> tuple[float, ...]:
+def _slopes(logs: Sequence[float], shares: Sequence[float]) -> tuple[float, ...]:
     """Slopes with which the curve never falls: weighted harmonic means of the sides'."""
     widths = [b - a for a, b in pairwise(logs)]
     rises = [(b - a) / w for (a, b), w in zip(pairwise(shares), widths, strict=True)]
