@@ -11,7 +11,7 @@ from vllm_advisor.decide.observed_classes import ObservedTraffic
 from vllm_advisor.decide.observed_load import percentile_ms
 from vllm_advisor.render.observed_workload import class_keys
 from vllm_advisor.sizing.histograms import shape_of
-from vllm_advisor.types.observation import Histogram, Level, LoadFinding, Observed
+from vllm_advisor.types.observation import Gauge, Histogram, LoadFinding, Observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,10 @@ class ObserveReport:
         }
 
 
-def _level(level: Level) -> dict[str, float]:
+def _level(level: Gauge) -> dict[str, float]:
     return {
         "mean": round(level.mean, 4),
+        "median": round(level.median, 4),
         "largest": round(level.largest, 4),
         "readings": level.samples,
     }

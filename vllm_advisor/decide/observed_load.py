@@ -18,7 +18,6 @@ _LITTLE = 0.25  # the same, at the most
 _PREEMPTED = 0.01  # of the requests
 _WAITED = 0.2  # of the time to the first token, spent waiting
 _WAITING = 0.5  # requests on average
-_STEADY = 0.9  # mean over most of what ran: it does not get any higher
 _STALL, _LONG_PROMPT = 5.0, 2048  # ITL's p99 over its median; tokens
 _SEEN_ENOUGH = 20  # requests
 _ABORTED, _CUT = 0.05, 0.1  # of the requests
@@ -104,7 +103,8 @@ def _waiting(seen: Observed) -> Iterator[LoadFinding]:
         "kv_cache_usage_peak": round(usage, 3),
         "running_peak": running.largest,
     }
-    steady = running.samples > 1 and running.mean >= _STEADY * running.largest
+    # Where that many may run and no more, they do so half of the time, and never one more.
+    steady = running.samples > 1 and running.median == running.largest
     if waiting >= _WAITING and steady:
         yield LoadFinding(
             id="queueing",

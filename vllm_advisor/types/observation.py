@@ -44,15 +44,16 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A gauge over the time: its mean and its largest value, of ``samples`` that were taken."""
+class Gauge:
+    """A gauge over the time: mean, median and largest value, of ``samples`` that were taken."""
 
     mean: float
+    median: float
     largest: float
     samples: int
 
 
-NOTHING = Level(mean=0.0, largest=0.0, samples=0)
+NOTHING = Gauge(mean=0.0, median=0.0, largest=0.0, samples=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +64,9 @@ class ObservedEngine:
     """
 
     name: str
-    running: Level = NOTHING
-    waiting: Level = NOTHING
-    kv_cache_usage: Level = NOTHING
+    running: Gauge = NOTHING
+    waiting: Gauge = NOTHING
+    kv_cache_usage: Gauge = NOTHING
     kv_cache_tokens: int | None = None
 
 
@@ -124,7 +125,7 @@ class Observed:
     requests_per_second: float
     peak_requests_per_second: float
     peak_seconds: float
-    in_system: Level
+    in_system: Gauge
     longest_prompt: int | None = None
     longest_output: int | None = None
     cache_config: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from vllm_advisor.parse.metrics import names
 from vllm_advisor.parse.metrics.levels import cache_config, cache_tokens, engine_name
 from vllm_advisor.parse.metrics.samples import Sample, amount
 from vllm_advisor.parse.metrics.window import counted
-from vllm_advisor.types.observation import NOTHING, Level, Observed, ObservedEngine
+from vllm_advisor.types.observation import NOTHING, Gauge, Observed, ObservedEngine
 from vllm_advisor.verify.prometheus import Prometheus
 from vllm_advisor.verify.watching import longest
 
@@ -89,11 +89,9 @@ class _Window:
         return f"model_name={json.dumps(self.model, ensure_ascii=False)}"
 
     def over(self, function: str, name: str) -> tuple[Sample, ...]:
-        """A function over a metric's values, each sample with the metric's name."""
+        """A function, up to its last argument, over a metric's values; with the metric's name."""
         asked = self.prometheus.selector(name, self.of_model)
-        return _named(
-            name, self.prometheus.query(f"{function}({asked}[{_duration(self.seconds)}])")
-        )
+        return _named(name, self.prometheus.query(f"{function}{asked}[{_duration(self.seconds)}])"))
 
     def growth(self) -> list[Sample]:
         """How much all counters and histograms grew, over all servers."""
@@ -114,17 +112,19 @@ class _Window:
 
     def engines(self, infos: tuple[Sample, ...]) -> tuple[ObservedEngine, ...]:
         """The gauges of each engine."""
-        found: dict[str, dict[str, Level]] = {}
+        found: dict[str, dict[str, Gauge]] = {}
         for gauge, known in names.GAUGES.items():
             for name in known:
-                means = self.over("avg_over_time", name)
+                means = self._by_engine("avg_over_time(", name)
                 if not means:
                     continue
-                largest = _by_engine(self.over("max_over_time", name), self.prometheus.url)
-                samples = _by_engine(self.over("count_over_time", name), self.prometheus.url)
-                for engine, mean in _by_engine(means, self.prometheus.url).items():
-                    found.setdefault(engine, {})[gauge] = Level(
+                medians = self._by_engine("quantile_over_time(0.5, ", name)
+                largest = self._by_engine("max_over_time(", name)
+                samples = self._by_engine("count_over_time(", name)
+                for engine, mean in means.items():
+                    found.setdefault(engine, {})[gauge] = Gauge(
                         mean=mean,
+                        median=medians.get(engine, mean),
                         largest=max(mean, largest.get(engine, mean)),
                         samples=round(samples.get(engine, 1)),
                     )
@@ -134,22 +134,27 @@ class _Window:
             for engine, gauges in sorted(found.items())
         )
 
-    def in_system(self) -> Level:
+    def in_system(self) -> Gauge:
         """Requests that ran or waited, over all engines."""
         present = " + ".join(
             f"sum({self.prometheus.selector(name, self.of_model)})"
             for name in (names.RUNNING, names.WAITING)
         )
         step = _duration(max(15.0, self.seconds / 1000))
-        over = f"(({present})[{_duration(self.seconds)}:{step}])"
+        over = f"({present})[{_duration(self.seconds)}:{step}])"
         values = [
-            _one(self.prometheus.query(f"{function}_over_time{over}"))
-            for function in ("avg", "max", "count")
+            _one(self.prometheus.query(f"{function}{over}"))
+            for function in (
+                "avg_over_time(",
+                "quantile_over_time(0.5, ",
+                "max_over_time(",
+                "count_over_time(",
+            )
         ]
-        mean, largest, samples = (value or 0.0 for value in values)
+        mean, median, largest, samples = (value or 0.0 for value in values)
         if not samples:
             return NOTHING
-        return Level(mean=mean, largest=max(mean, largest), samples=round(samples))
+        return Gauge(mean=mean, median=median, largest=max(mean, largest), samples=round(samples))
 
     def covered(self) -> float:
         """Seconds of the window that there is anything of."""
@@ -168,7 +173,14 @@ class _Window:
 
     def largest(self, name: str) -> tuple[Sample, ...]:
         """The largest value of a gauge."""
-        return self.over("max_over_time", name)
+        return self.over("max_over_time(", name)
+
+    def _by_engine(self, function: str, name: str) -> dict[str, float]:
+        where = self.prometheus.url
+        return {
+            engine_name(sample.labels): amount(sample, where=where, fix=_FIX)
+            for sample in self.over(function, name)
+        }
 
     def _grown(self, name: str, *by: str) -> list[Sample]:
         asked = self.prometheus.selector(name, self.of_model)
@@ -205,10 +217,6 @@ def _model(prometheus: Prometheus, wanted: str | None, seconds: float) -> str:
 
 def _named(name: str, samples: Iterable[Sample]) -> tuple[Sample, ...]:
     return tuple(Sample(name=name, labels=s.labels, value=s.value) for s in samples)
-
-
-def _by_engine(samples: Iterable[Sample], where: str) -> dict[str, float]:
-    return {engine_name(s.labels): amount(s, where=where, fix=_FIX) for s in samples}
 
 
 def _one(samples: tuple[Sample, ...]) -> float | None:

@@ -16,7 +16,7 @@ from vllm_advisor.parse.metrics import names
 from vllm_advisor.parse.metrics.levels import cache_config, in_system, levels
 from vllm_advisor.parse.metrics.samples import Sample, models_of, read_samples
 from vllm_advisor.parse.metrics.window import Growth, counted, growth, total
-from vllm_advisor.types.observation import Level, Observed, ObservedEngine
+from vllm_advisor.types.observation import Gauge, Observed, ObservedEngine
 from vllm_advisor.verify.client import OpenAIClient
 from vllm_advisor.verify.transport import Reply, printable, request
 
@@ -152,7 +152,7 @@ def _with_peaks(
 ) -> tuple[ObservedEngine, ...]:
     """The engines with the peaks that the plugin counted since the start, where it did."""
 
-    def peak(engine: str, gauge: str, level: Level) -> Level:
+    def peak(engine: str, gauge: str, level: Gauge) -> Gauge:
         own = [s for s in samples if s.labels.get("engine") == engine]
         seen = total(own, (names.PEAKS[gauge],), where=where)
         return level if seen is None else replace(level, largest=max(level.largest, seen))

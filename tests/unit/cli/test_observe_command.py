@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,19 +39,12 @@ def test_a_server_and_what_a_plan_would_change(tmp_path: Path) -> None:
     file = tmp_path / "workload.yaml"
     with server() as url:
         run = run_cli(
-            *(
-                "observe",
-                f"{url}/metrics",
-                "--since-start",
-                "--gpu",
-                "h100-sxm",
-                "--gpu-count",
-                "2",
-            ),
+            *("observe", f"{url}/metrics", "--since-start"),
+            *("--gpu", "h100-sxm", "--gpu-count", "2"),
             *("--ttft-ms", "900", "-o", str(file)),
         )
     assert run.returncode == 0, run.stderr
-    assert "200 requests ended in 16.7 min since the start: 0.2 per second" in run.stdout
+    assert re.search(r"200 requests ended in 16\.[678] min since the start: 0\.\d+ per", run.stdout)
     assert "now 2 GPUs h100-sxm" in run.stdout
     assert "planned 1 GPU" in run.stdout
     assert "saves $" in run.stdout

@@ -13,10 +13,13 @@ from vllm_advisor.types.observation import Observed
 from vllm_advisor.types.workload import SLO
 
 
-def seen(*engines: Counted, length: int | None = None) -> Observed:
-    """The engines as they are, three times the same."""
+def seen(*engines: Counted, length: int | None = None, running: float | None = None) -> Observed:
+    """The engines as they are, three times the same; ``running`` of the last in two of them."""
     samples = [s for engine in engines for s in read_samples(engine.text())]
     series = [samples] * 3
+    if running is not None:
+        engines[-1].running = running
+        series[:2] = [[s for engine in engines for s in read_samples(engine.text())]] * 2
     return Observed(
         source="http://x",
         kind="server",
@@ -78,6 +81,9 @@ def test_waiting_with_a_steady_number_running_is_max_num_seqs() -> None:
     assert found.id == "queueing"
     assert "max_num_seqs looks like the limit" in found.message
     assert found.evidence["running_peak"] == 8
+    (varying,) = load_findings(seen(engine, running=7), slo=SLO())
+    assert varying.id == "queueing"
+    assert "max_num_seqs looks" not in varying.message
 
 
 def test_time_to_the_first_token_spent_waiting() -> None:

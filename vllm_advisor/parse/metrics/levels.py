@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vllm_advisor.parse.metrics.names import CACHE_CONFIG, GAUGES, RUNNING, WAITING, present
 from vllm_advisor.parse.metrics.samples import Sample, amount
-from vllm_advisor.types.observation import Level, ObservedEngine
+from vllm_advisor.types.observation import Gauge, ObservedEngine
 
 _PLACE = ("namespace", "pod", "instance", "engine")  # what tells engines apart
 _FIX = "read the metrics again"
@@ -45,7 +45,7 @@ def levels(readings: Sequence[Sequence[Sample]], *, where: str) -> tuple[Observe
     )
 
 
-def in_system(readings: Sequence[Sequence[Sample]], *, where: str) -> Level:
+def in_system(readings: Sequence[Sequence[Sample]], *, where: str) -> Gauge:
     """Requests that ran or waited, over all engines."""
     return _level(
         [
@@ -73,5 +73,11 @@ def cache_config(samples: Iterable[Sample], engine: str | None = None) -> Mappin
     return {}
 
 
-def _level(values: Sequence[float]) -> Level:
-    return Level(mean=math.fsum(values) / len(values), largest=max(values), samples=len(values))
+def _level(values: Sequence[float]) -> Gauge:
+    ordered = sorted(values)
+    return Gauge(
+        mean=math.fsum(values) / len(values),
+        median=ordered[(len(ordered) - 1) // 2],
+        largest=ordered[-1],
+        samples=len(values),
+    )
