@@ -17,7 +17,9 @@ from fake_metrics import Answer, Counted
 from vllm_advisor.parse.metrics.samples import Sample, read_samples
 
 _SELECTOR = r"(?P<name>[\w:]+)\{(?P<match>[^{}]*)\}"
-_PRESENT = rf"(?P<function>avg|max|count|quantile)_over_time\((?:0.5, )?\(sum\({_SELECTOR}\) \+ sum\(.*\)\)\[\d+s:\d+s\]\)"
+_PRESENT = (
+    rf"(?P<function>avg|max|count)_over_time\(\(sum\({_SELECTOR}\) \+ sum\(.*\)\)\[\d+s:\d+s\]\)"
+)
 _MATCHER = re.compile(r'(\w+)(=~|=)"((?:[^"\\]|\\.)*)"')
 
 
@@ -111,7 +113,7 @@ _QUERIES: tuple[tuple[str, Callable[[Remembered, re.Match[str]], Any]], ...] = (
     (rf"count by \(model_name\) \(last_over_time\({_SELECTOR}\[\d+s\]\)\)", _models),
     (rf"sum(?: by \((?P<by>[\w,]+)\))? \(increase\({_SELECTOR}\[\d+s\]\)\)", _grown),
     (
-        rf"(?P<function>avg|max|count|last|quantile)_over_time\((?:0.5, )?{_SELECTOR}\[\d+s\]\)",
+        rf"(?P<function>avg|max|count|last)_over_time\({_SELECTOR}\[\d+s\]\)",
         _over,
     ),
     (_PRESENT, _present),

@@ -23,7 +23,7 @@ from vllm_advisor import api
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
 REQUESTS, AT_ONCE, SHARED = 24, 4, 256  # tokens that every prompt begins with
-WINDOW = 40.0  # seconds, longer than the load takes
+WINDOW = 60.0  # seconds, longer than the load takes
 
 
 @dataclass(frozen=True)
@@ -139,16 +139,16 @@ def test_all_since_the_start_is_at_least_that(
 
 
 def test_a_full_server_is_told_from_an_idle_one(tmp_path: Path) -> None:
-    """One sequence at a time: whoever else comes waits."""
+    """Two sequences at a time: whoever else comes waits."""
     model = write_model(tmp_path / "model")
-    args = ("--max-model-len", "4096", "--served-model-name", "tiny", "--max-num-seqs", "1")
+    args = ("--max-model-len", "4096", "--served-model-name", "tiny", "--max-num-seqs", "2")
     with launched(model, *args) as one:
         one.wait(400)
         runs = threading.Thread(target=load, args=(one,))
         runs.start()
-        report = api.observe(f"http://127.0.0.1:{one.port}", window=8.0)
+        report = api.observe(f"http://127.0.0.1:{one.port}", window=10.0)
         runs.join()
     found = {finding.id: finding for finding in report.findings}
     assert "queueing" in found
     assert "max_num_seqs" in found["queueing"].message
-    assert found["queueing"].evidence["running_peak"] == 1
+    assert found["queueing"].evidence["running_peak"] == 2

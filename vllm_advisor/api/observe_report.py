@@ -100,7 +100,6 @@ class ObserveReport:
 def _level(level: Gauge) -> dict[str, float]:
     return {
         "mean": round(level.mean, 4),
-        "median": round(level.median, 4),
         "largest": round(level.largest, 4),
         "readings": level.samples,
     }

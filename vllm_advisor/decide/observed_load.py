@@ -103,15 +103,21 @@ def _waiting(seen: Observed) -> Iterator[LoadFinding]:
         "kv_cache_usage_peak": round(usage, 3),
         "running_peak": running.largest,
     }
-    # Where that many may run and no more, they do so half of the time, and never one more.
-    steady = running.samples > 1 and running.median == running.largest
-    if waiting >= _WAITING and steady:
+    # With places and memory left, every step takes on tokens of the prompts that wait.
+    steps = counts.step_tokens
+    of_answers_only = (
+        not counts.drafts
+        and steps is not None
+        and steps.count > 0
+        and shape_of(steps).quantile(0.5).low < running.largest
+    )
+    if waiting >= _WAITING and of_answers_only:
         yield LoadFinding(
             id="queueing",
             severity="warning",
             message=f"{waiting:,.1f} requests waited on average while an engine ran "
-            f"{running.largest:,.0f} at most and used {usage:.0%} of its KV cache: max_num_seqs "
-            "looks like the limit",
+            f"{running.largest:,.0f} at most, used {usage:.0%} of its KV cache, and took no prompt "
+            "into half of its steps: max_num_seqs looks like the limit",
             fix=f"raise max_num_seqs above {running.largest:,.0f} as far as the ITL target allows, "
             "or add replicas",
             evidence=evidence,
@@ -120,8 +126,8 @@ def _waiting(seen: Observed) -> Iterator[LoadFinding]:
     yield LoadFinding(
         id="queueing",
         severity="warning",
-        message=f"requests spent {part:.0%} of the time to their first token waiting for a place "
-        f"in a step, with {usage:.0%} of the KV cache used at most: steps are full of prompts",
+        message=f"requests spent {part:.0%} of the time to their first token waiting, with "
+        f"{usage:.0%} of the KV cache used at most: prompts come faster than steps take them on",
         fix="more replicas, a larger max_num_batched_tokens where the ITL target allows it, or an "
         "instance of their own for long prompts",
         evidence=evidence,

@@ -45,15 +45,14 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """A gauge over the time: mean, median and largest value, of ``samples`` that were taken."""
+    """A gauge over the time: mean and largest value, of ``samples`` that were taken."""
 
     mean: float
-    median: float
     largest: float
     samples: int
 
 
-NOTHING = Gauge(mean=0.0, median=0.0, largest=0.0, samples=0)
+NOTHING = Gauge(mean=0.0, largest=0.0, samples=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

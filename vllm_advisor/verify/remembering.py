@@ -89,9 +89,11 @@ class _Window:
         return f"model_name={json.dumps(self.model, ensure_ascii=False)}"
 
     def over(self, function: str, name: str) -> tuple[Sample, ...]:
-        """A function, up to its last argument, over a metric's values; with the metric's name."""
+        """A function over a metric's values, each sample with the metric's name."""
         asked = self.prometheus.selector(name, self.of_model)
-        return _named(name, self.prometheus.query(f"{function}{asked}[{_duration(self.seconds)}])"))
+        return _named(
+            name, self.prometheus.query(f"{function}({asked}[{_duration(self.seconds)}])")
+        )
 
     def growth(self) -> list[Sample]:
         """How much all counters and histograms grew, over all servers."""
@@ -115,16 +117,14 @@ class _Window:
         found: dict[str, dict[str, Gauge]] = {}
         for gauge, known in names.GAUGES.items():
             for name in known:
-                means = self._by_engine("avg_over_time(", name)
+                means = self._by_engine("avg_over_time", name)
                 if not means:
                     continue
-                medians = self._by_engine("quantile_over_time(0.5, ", name)
-                largest = self._by_engine("max_over_time(", name)
-                samples = self._by_engine("count_over_time(", name)
+                largest = self._by_engine("max_over_time", name)
+                samples = self._by_engine("count_over_time", name)
                 for engine, mean in means.items():
                     found.setdefault(engine, {})[gauge] = Gauge(
                         mean=mean,
-                        median=medians.get(engine, mean),
                         largest=max(mean, largest.get(engine, mean)),
                         samples=round(samples.get(engine, 1)),
                     )
@@ -141,20 +141,19 @@ class _Window:
             for name in (names.RUNNING, names.WAITING)
         )
         step = _duration(max(15.0, self.seconds / 1000))
-        over = f"({present})[{_duration(self.seconds)}:{step}])"
+        over = f"(({present})[{_duration(self.seconds)}:{step}])"
         values = [
-            _one(self.prometheus.query(f"{function}{over}"))
+            _one(self.prometheus.query(f"{function}_over_time{over}"))
             for function in (
-                "avg_over_time(",
-                "quantile_over_time(0.5, ",
-                "max_over_time(",
-                "count_over_time(",
+                "avg",
+                "max",
+                "count",
             )
         ]
-        mean, median, largest, samples = (value or 0.0 for value in values)
+        mean, largest, samples = (value or 0.0 for value in values)
         if not samples:
             return NOTHING
-        return Gauge(mean=mean, median=median, largest=max(mean, largest), samples=round(samples))
+        return Gauge(mean=mean, largest=max(mean, largest), samples=round(samples))
 
     def covered(self) -> float:
         """Seconds of the window that there is anything of."""
@@ -173,7 +172,7 @@ class _Window:
 
     def largest(self, name: str) -> tuple[Sample, ...]:
         """The largest value of a gauge."""
-        return self.over("max_over_time(", name)
+        return self.over("max_over_time", name)
 
     def _by_engine(self, function: str, name: str) -> dict[str, float]:
         where = self.prometheus.url

@@ -50,7 +50,7 @@ def seen(
         requests_per_second=2.0,
         peak_requests_per_second=3.0,
         peak_seconds=30.0,
-        in_system=Gauge(mean=4, median=4, largest=8, samples=12),
+        in_system=Gauge(mean=4, largest=8, samples=12),
         max_model_len=32_768,
     )
     return replace(one, **given)  # type: ignore[arg-type]
@@ -103,8 +103,8 @@ def test_hits_are_documents_unless_the_cache_shows_that_they_are_shared() -> Non
     # ten share (10,500 - 7,800) / 9 = 300 tokens: all of the hits.
     engine = ObservedEngine(
         name="0",
-        running=Gauge(mean=10, median=10, largest=12, samples=12),
-        kv_cache_usage=Gauge(mean=0.078, median=0.078, largest=0.1, samples=12),
+        running=Gauge(mean=10, largest=12, samples=12),
+        kv_cache_usage=Gauge(mean=0.078, largest=0.1, samples=12),
         kv_cache_tokens=100_000,
     )
     shared = observed_traffic(
@@ -115,7 +115,7 @@ def test_hits_are_documents_unless_the_cache_shows_that_they_are_shared() -> Non
     assert request.requests_per_document == 1.0
 
     # It held 10,500: nothing is shared by running requests.
-    full = replace(engine, kv_cache_usage=Gauge(mean=0.105, median=0.105, largest=0.12, samples=12))
+    full = replace(engine, kv_cache_usage=Gauge(mean=0.105, largest=0.12, samples=12))
     again = observed_traffic(
         seen([1000] * 10, [100] * 10, hits=3000.0, engines=(full,)), slo=SLO()
     ).classes[0]

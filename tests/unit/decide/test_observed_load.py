@@ -13,13 +13,10 @@ from vllm_advisor.types.observation import Observed
 from vllm_advisor.types.workload import SLO
 
 
-def seen(*engines: Counted, length: int | None = None, running: float | None = None) -> Observed:
-    """The engines as they are, three times the same; ``running`` of the last in two of them."""
+def seen(*engines: Counted, length: int | None = None) -> Observed:
+    """The engines as they are, three times the same."""
     samples = [s for engine in engines for s in read_samples(engine.text())]
     series = [samples] * 3
-    if running is not None:
-        engines[-1].running = running
-        series[:2] = [[s for engine in engines for s in read_samples(engine.text())]] * 2
     return Observed(
         source="http://x",
         kind="server",
@@ -74,16 +71,22 @@ def test_preemptions() -> None:
     assert ids(seen(engine)) == []  # 3 of 330 are below one in a hundred
 
 
-def test_waiting_with_a_steady_number_running_is_max_num_seqs() -> None:
+def test_waiting_beside_steps_without_prompts_is_max_num_seqs() -> None:
     engine = busy()
     engine.waiting = 4
+    # 30 steps of 500 tokens and 30 * 49 of one: half of the steps have answers only.
     (found,) = load_findings(seen(engine), slo=SLO())
     assert found.id == "queueing"
     assert "max_num_seqs looks like the limit" in found.message
     assert found.evidence["running_peak"] == 8
-    (varying,) = load_findings(seen(engine, running=7), slo=SLO())
-    assert varying.id == "queueing"
-    assert "max_num_seqs looks" not in varying.message
+    engine.sizes["iteration_tokens_total"] = [500.0] * 30 + [40.0] * 29
+    (prompts,) = load_findings(seen(engine), slo=SLO())
+    assert prompts.id == "queueing"
+    assert "faster than steps take them on" in prompts.message
+    engine.sizes["iteration_tokens_total"] = [500.0] * 30 + [40.0] * 31  # more than the 8 running
+    assert "max_num_seqs" not in load_findings(seen(engine), slo=SLO())[0].message
+    engine.running = 50
+    assert "max_num_seqs" in load_findings(seen(engine), slo=SLO())[0].message
 
 
 def test_time_to_the_first_token_spent_waiting() -> None:
@@ -92,7 +95,7 @@ def test_time_to_the_first_token_spent_waiting() -> None:
         engine.request(500, 50, ttft=0.4, queue=0.2)
     (found,) = load_findings(seen(engine), slo=SLO())
     assert found.id == "queueing"
-    assert "steps are full of prompts" in found.message
+    assert "faster than steps take them on" in found.message
     for _ in range(200):  # 12 s of 68 s in all: less than a fifth
         engine.request(500, 50, ttft=0.2, queue=0.0)
     assert ids(seen(engine)) == []

@@ -74,10 +74,4 @@ def cache_config(samples: Iterable[Sample], engine: str | None = None) -> Mappin
 
 
 def _level(values: Sequence[float]) -> Gauge:
-    ordered = sorted(values)
-    return Gauge(
-        mean=math.fsum(values) / len(values),
-        median=ordered[(len(ordered) - 1) // 2],
-        largest=ordered[-1],
-        samples=len(values),
-    )
+    return Gauge(mean=math.fsum(values) / len(values), largest=max(values), samples=len(values))
