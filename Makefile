@@ -39,6 +39,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/size.py
 	$(BIN)/python benchmarks/replay_speed.py
 	$(BIN)/python benchmarks/plans_replayed.py
+	$(BIN)/python benchmarks/accuracy_observe.py
 
 # Every question of tests/data/oracle.jsonl answered anew by vLLM's own code: an hour on one core.
 # VLLM_SOURCE: folder with an unzipped vLLM wheel, instead of the version that is installed.

@@ -22,8 +22,8 @@ from vllm_advisor import api
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
-REQUESTS, AT_ONCE, SHARED = 24, 4, 256  # tokens that every prompt begins with
-WINDOW = 60.0  # seconds, longer than the load takes
+REQUESTS, AT_ONCE, SHARED = 16, 4, 256  # tokens that every prompt begins with
+WINDOW = 35.0  # seconds, longer than the load takes
 
 
 @dataclass(frozen=True)
