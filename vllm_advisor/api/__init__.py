@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from vllm_advisor.api.hardware import probe
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.replaying import estimate_trace
-    from vllm_advisor.api.reporting import StartupReport, report_pod, report_startup
+    from vllm_advisor.api.reporting import (
+        StartupReport,
+        report_pod,
+        report_startup,
+        write_memory_calibration,
+    )
     from vllm_advisor.api.routing import RouteReport, route, route_trace
     from vllm_advisor.api.rule_choice import CheckOptions, check_options, find_config
     from vllm_advisor.api.rule_list import list_rules
@@ -72,6 +77,7 @@ _WHERE = {
     "verify_needle": "verifying",
     "verify_routes": "verifying",
     "write_calibration": "calibrating",
+    "write_memory_calibration": "reporting",
     "write_plan": "planning",
     "write_plot": "verifying",
 }
@@ -114,6 +120,7 @@ __all__ = [
     "verify_needle",
     "verify_routes",
     "write_calibration",
+    "write_memory_calibration",
     "write_plan",
     "write_plot",
 ]

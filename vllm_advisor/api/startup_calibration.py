@@ -1,0 +1,192 @@
+"""A memory calibration from a start-up log: each term as logged, beside what was predicted."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from vllm_advisor.api.sizing import SizeReport
+from vllm_advisor.api.startup_comparison import logged_cache
+from vllm_advisor.api.startup_facts import StartupFacts, argument_notes
+from vllm_advisor.api.startup_terms import Comparison
+from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.knowledge.overheads import memory_before_start
+from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.sizing import MemoryBudget
+from vllm_advisor.types.startup import StartupLog
+from vllm_advisor.units import GIB, format_bytes
+from vllm_advisor.version import __version__
+
+_ROUNDED = 3 * GIB // 100  # five figures to 0.01 GiB, all rounded the same way
+_STEP = GIB // 100
+_OTHERS = 2 * GIB  # more than this before the start: the GPU was not empty
+_STATED = {
+    "weights": "weights",
+    "activations": "activations",
+    "CUDA graphs, estimate": "cuda_graphs",
+    "activations and CUDA graphs": "activations_and_cuda_graphs",
+    "non-torch": "non_torch",
+}
+_BOTH = "activations_and_cuda_graphs"
+_HEAD = """\
+# Memory of one server: bytes of its fullest rank, as predicted and as its start-up log says.
+# Use: vllm-advisor size ... --calibration THIS_FILE, and the same for plan and estimate.
+"""
+
+
+def startup_calibration(
+    source: str, log: StartupLog, facts: StartupFacts, comparison: Comparison
+) -> dict[str, Any]:
+    """The content of a memory calibration file.
+
+    Args:
+        source: name of the log.
+        log: what it says.
+        facts: what is known of the server.
+        comparison: predicted beside logged.
+
+    Raises:
+        InputError: there is nothing to compare: no GPU, or a start that ended before vLLM
+            measured its memory.
+    """
+    report, gpu, engine = comparison.prediction, facts.accelerator, facts.engine
+    if report is None or gpu is None or engine is None or report.figures.budget is None:
+        raise InputError(
+            f"no calibration can be made: {comparison.why_not or 'no memory is predicted'}",
+            where=source,
+            fix=comparison.fix or "; ".join(missing.fix for missing in facts.missing),
+        )
+    terms = _stated_terms(log, comparison)
+    notes = list(argument_notes(log))
+    notes += _add_rest(terms, log, report, report.figures.budget)
+    if not set(terms) - {"weights"}:
+        raise InputError(
+            "no calibration can be made: the log does not say what vLLM takes beside the weights",
+            where=source,
+            fix="a log of a start that came as far as 'Available KV cache memory'",
+        )
+    notes += _add_total_and_start(terms, log, report, find_gpu(gpu.id))
+    return {
+        "schema_version": "1",
+        "kind": "memory",
+        "advisor_version": __version__,
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "gpu": gpu.id,
+        "gpus": report.settings.gpus,
+        "model": report.model,
+        "vllm_version": engine.version,
+        "engine_args": report.engine_args,
+        "log": PurePath(source).name,
+        "notes": notes,
+        "terms": {name: terms[name] for name in _ORDER if name in terms},
+    }
+
+
+_ORDER = ("gpu_memory", "before_start", *_STATED.values(), "rest")
+
+
+def calibration_text(data: Mapping[str, Any]) -> str:
+    """The file of a calibration."""
+    from vllm_advisor.report.structured import to_yaml  # noqa: PLC0415 - only to be written
+
+    return _HEAD + to_yaml(data)
+
+
+def predicted_terms(budget: MemoryBudget) -> dict[str, int]:
+    """The terms of a prediction, by the names that they have in the file, in bytes."""
+    figures = ("weights", "activations", "cuda_graphs", "non_torch")
+    terms = {name: int(getattr(budget, name).value) for name in figures}
+    return {**terms, _BOTH: terms["activations"] + terms["cuda_graphs"]}
+
+
+def _stated_terms(log: StartupLog, comparison: Comparison) -> dict[str, dict[str, Any]]:
+    """The terms that lines of the log state; the weights only where they differ."""
+    terms: dict[str, dict[str, Any]] = {}
+    for term in comparison.terms:
+        name, predicted, logged = _STATED.get(term.term), term.predicted, term.logged
+        if name is None or not isinstance(logged, int) or not isinstance(predicted, int):
+            continue
+        if not predicted or (logged < 0 and name != "non_torch"):
+            continue
+        terms[name] = {"predicted": predicted, "logged": logged, "line": term.line}
+    budget = comparison.prediction.figures.budget if comparison.prediction else None
+    graphs = log.largest("cuda_graphs_estimate")
+    if _BOTH in terms and budget is not None and graphs is not None:
+        both = terms.pop(_BOTH)
+        split = predicted_terms(budget)
+        parts = {"activations": both["logged"] - graphs.value, "cuda_graphs": graphs.value}
+        if min(parts.values()) < 0 or not split["cuda_graphs"]:
+            terms[_BOTH] = both
+        else:
+            lines = {"activations": both["line"], "cuda_graphs": graphs.line}
+            for name, logged in parts.items():
+                terms[name] = {
+                    "predicted": split[name],
+                    "logged": logged,
+                    "line": lines[name],
+                }
+    return terms
+
+
+def _add_rest(
+    terms: dict[str, dict[str, Any]], log: StartupLog, report: SizeReport, budget: MemoryBudget
+) -> list[str]:
+    """What the logged KV cache leaves for the terms without a line; returns what is to be said.
+
+    Where that is one term alone, it is known as well as if it had a line. Where every term has
+    one, only what is more than their rounding is left.
+    """
+    cache, line = logged_cache(log)
+    given = report.settings.kv_cache_memory_bytes is not None or not report.figures.capacity.groups
+    if cache and not given:
+        predicted = predicted_terms(budget)
+        both = {"activations", "cuda_graphs"} if _BOTH in terms else set()
+        unsaid = [n for n in predicted if n not in terms and n not in both and n != _BOTH]
+        unsaid = [name for name in unsaid if predicted[name]]
+        said = sum(term["logged"] for term in terms.values())
+        rest = int(budget.requested.value) - cache - said
+        found = {
+            "predicted": sum(predicted[name] for name in unsaid),
+            "logged": rest,
+            "line": line,
+        }
+        if unsaid and rest < 0:
+            return [f"{', '.join(unsaid)}: what the logged KV cache leaves for it is below nothing"]
+        if len(unsaid) == 1:
+            terms[unsaid[0]] = found
+        elif unsaid or abs(rest) > _ROUNDED:
+            terms["rest"] = {**found, "of": unsaid}
+    weights = terms.get("weights")
+    if weights and abs(weights["logged"] - weights["predicted"]) < _STEP // 2:
+        del terms["weights"]  # the same, as far as the log says it
+    return []
+
+
+def _add_total_and_start(
+    terms: dict[str, dict[str, Any]], log: StartupLog, report: SizeReport, gpu: Accelerator
+) -> list[str]:
+    """The memory of the GPU and what was gone before the start; returns what is to be said."""
+    total, free = log.largest("total"), log.smallest("free_at_start")
+    if total is None:
+        return []
+    terms["gpu_memory"] = {
+        "predicted": gpu.memory_total,
+        "logged": total.value,
+        "line": total.line,
+    }
+    if free is None or any(refusal.kind == "memory-not-free" for refusal in log.refusals):
+        return []
+    gone = int(total.value) - int(free.value)
+    usual = memory_before_start(
+        gpu.id,
+        tensor_parallel=report.settings.tensor_parallel_size > 1,
+        unified_memory=gpu.unified_memory,
+    ).size_bytes
+    if not 0 <= gone <= usual + _OTHERS:
+        said = f"{format_bytes(gone)} of the GPU were gone before the start"
+        return [f"{said}: something else may have used it, and this is left out"]
+    terms["before_start"] = {"predicted": usual, "logged": gone, "line": free.line}
+    return []

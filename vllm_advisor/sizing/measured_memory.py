@@ -1,0 +1,215 @@
+"""Predicted memory of one rank, corrected by what a start-up log of the same server says.
+
+Away from the log's settings a term keeps one of two things. What grows with the batch keeps the
+ratio of logged to predicted: the formulas know how it grows, and miss how many tensors are alive.
+What does not grow keeps the difference, and only for the same ranks: NCCL's buffers and the cut of
+the weights are those of their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from vllm_advisor.sizing.overhead import RankOverheads
+from vllm_advisor.sizing.settings import InstanceSettings
+from vllm_advisor.types.engine import Overheads
+from vllm_advisor.types.memory_calibration import LoggedTerm, MemoryCalibration
+from vllm_advisor.types.source import Assumption, Confidence, Source
+from vllm_advisor.units import GIB
+
+RANKS = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "prefill_context_parallel_size",
+    "decode_context_parallel_size",
+    "data_parallel_size",
+    "enable_expert_parallel",
+)
+_LOADED = ("dtype", "quantization", "language_model_only", "speculation")
+_KEPT = ("offload", "encoder_by_data", "eplb", "redundant_experts", "max_loras", "max_lora_rank")
+_BATCH = ("max_num_batched_tokens", "max_num_seqs")
+SETTINGS = tuple(dict.fromkeys((*RANKS, *_LOADED, *_KEPT, *_BATCH, "enforce_eager")))
+_ROUNDED = GIB // 20  # five figures of a log to 0.01 GiB, and what two starts differ by
+
+_WORDS = {
+    "weights": "weights",
+    "activations": "activations",
+    "cuda_graphs": "CUDA graphs",
+    "non_torch": "non-torch memory",
+    "rest": "what the KV cache lacks beside these",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """How a term is applied: of which figures it is, and which settings have to be the log's.
+
+    Where one of ``held`` is another it is not applied; where one of ``felt`` is, that is said.
+    """
+
+    figures: tuple[str, ...]
+    scales: bool
+    held: tuple[str, ...] = ()
+    felt: tuple[str, ...] = ()
+
+
+_RULES = {
+    "weights": _Rule(figures=("weights",), scales=False, held=(*RANKS, *_LOADED, *_KEPT)),
+    "activations": _Rule(
+        figures=("activations",), scales=True, felt=(*RANKS, *_LOADED, "max_loras", *_BATCH)
+    ),
+    "cuda_graphs": _Rule(
+        figures=("cuda_graphs",),
+        scales=True,
+        felt=(*RANKS, "speculation", "max_loras", *_BATCH),
+    ),
+    "activations_and_cuda_graphs": _Rule(
+        figures=("activations", "cuda_graphs"),
+        scales=True,
+        felt=(*RANKS, *_LOADED, "max_loras", *_BATCH, "enforce_eager"),
+    ),
+    "non_torch": _Rule(figures=("non_torch",), scales=False, held=RANKS),
+    "rest": _Rule(
+        figures=("activations",),
+        scales=False,
+        held=(*RANKS, "enforce_eager"),
+        felt=(*_LOADED, "max_loras", *_BATCH),
+    ),
+}
+TERMS = tuple(_RULES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """The terms of one rank after a calibration, in bytes.
+
+    ``weights`` is what the log has more of them than was predicted. ``sources`` has the figures
+    that a log speaks of, by name; ``exact`` says that nothing is left to a fit, and all as logged.
+    """
+
+    beside: RankOverheads
+    weights: int = 0
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    notes: tuple[Assumption, ...] = ()
+    exact: bool = False
+
+
+def calibrated(
+    beside: RankOverheads, settings: InstanceSettings, calibration: MemoryCalibration | None
+) -> Calibrated:
+    """Correct what was predicted by a log; without one everything stays.
+
+    Args:
+        beside: as predicted for ``settings``.
+        settings: of the instance.
+        calibration: the terms of the log; the caller sees to it that GPU and model are the same.
+    """
+    if calibration is None:
+        return Calibrated(beside=beside)
+    sources: dict[str, Source] = {}
+    scaled: dict[str, None] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
+    weights = 0
+    for name, rule in _RULES.items():
+        term = calibration.terms.get(name)
+        if term is None:
+            continue
+        figures = term.of or (rule.figures if name != "rest" else ("rest",))
+        if other := _others(rule.held, settings, calibration):
+            left_out[_listed(figures)] = other
+            continue
+        if name == "weights":
+            weights = term.difference
+        else:
+            beside = _applied(beside, rule, term)
+        sources |= dict.fromkeys(figures, calibration.source(name))
+        scaled.update(dict.fromkeys(_others(rule.felt, settings, calibration)))
+    unsaid = [
+        name
+        for name in ("activations", "cuda_graphs", "non_torch")
+        if name not in sources and getattr(beside, name)
+    ]
+    return Calibrated(
+        beside=beside,
+        weights=weights,
+        sources=sources,
+        notes=_notes(calibration, tuple(sources), tuple(scaled), left_out),
+        exact=not unsaid and not scaled and not left_out,
+    )
+
+
+def may_miss(found: Calibrated, overheads: Overheads) -> int:
+    """What the memory beside the cache may be off by, in bytes.
+
+    The fit's error, or next to nothing where a log of the very same start says every term.
+    """
+    return min(_ROUNDED, overheads.error_bytes) if found.exact else overheads.error_bytes
+
+
+def _applied(beside: RankOverheads, rule: _Rule, term: LoggedTerm) -> RankOverheads:
+    """The figures of a rule, scaled or moved; none of them goes below nothing."""
+    changed = {}
+    for name in rule.figures:
+        size = getattr(beside, name)
+        size = term.scaled(size) if rule.scales else size + term.difference
+        changed[name] = size if name == "non_torch" else max(0, size)
+    return replace(beside, **changed)
+
+
+def _others(
+    names: tuple[str, ...], settings: InstanceSettings, calibration: MemoryCalibration
+) -> tuple[str, ...]:
+    """The settings that are not those of the log, with both values where they can be said."""
+    found = []
+    for name in names:
+        here, logged = getattr(settings, name), calibration.settings.get(name, _UNKNOWN)
+        if logged is _UNKNOWN or here == logged:
+            continue
+        plain = all(value is None or isinstance(value, int | str) for value in (here, logged))
+        found.append(f"{name} is {here} and was {logged}" if plain else f"{name} is another")
+    return tuple(found)
+
+
+_UNKNOWN = object()
+
+
+def _notes(
+    calibration: MemoryCalibration,
+    applied: tuple[str, ...],
+    scaled: tuple[str, ...],
+    left_out: Mapping[str, tuple[str, ...]],
+) -> tuple[Assumption, ...]:
+    """What was applied, which lowers nothing, and what of it is an inference."""
+    file = calibration.file
+    notes = []
+    if applied:
+        notes.append(
+            Assumption(
+                id="memory-calibrated",
+                text=f"{file} calibrates {_listed(applied)}, by a start of {calibration.model} "
+                f"on {calibration.gpu} with vLLM {calibration.vllm_version}",
+                lowers_to=Confidence.HIGH,
+            )
+        )
+    if scaled:
+        notes.append(
+            Assumption(
+                id=f"memory-calibration-scaled: {', '.join(scaled)}",
+                text=f"{', '.join(scaled)} in the log of {file}: activations and CUDA graphs keep "
+                "the ratio of logged to predicted, everything else the difference",
+            )
+        )
+    for what, other in left_out.items():
+        notes.append(
+            Assumption(
+                id=f"memory-calibration-left-out: {what}, {', '.join(other)}",
+                text=f"what {file} says of {what} is not applied: {', '.join(other)} in its log",
+            )
+        )
+    return (*notes, *calibration.notes)
+
+
+def _listed(figures: tuple[str, ...]) -> str:
+    words = [_WORDS.get(name, name) for name in figures]
+    return f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else "".join(words)
