@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vllm_advisor.api import report_startup
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.engines import load_engine
+from vllm_advisor.parse import startup_log
 from vllm_advisor.parse.startup_lines import FACT_LINES
 from vllm_advisor.parse.startup_log import read_startup_log
 from vllm_advisor.parse.startup_messages import clean_line
@@ -85,6 +88,44 @@ def test_any_arguments_are_reported(arguments: dict[str, object]) -> None:
     report = report_startup("-", lines=lines, gpu="h100-sxm").to_dict()
     assert report["outcome"] == "refused"
     to_json(report)
+
+
+def same_without_the_filter(text: str) -> None:
+    lines = text.split("\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(startup_log, "may_say", lambda _: True)
+        try:
+            whole = read_startup_log(lines, "-")
+        except InputError:
+            whole = None
+    try:
+        found = read_startup_log(lines, "-")
+    except InputError:
+        found = None
+    assert found == whole
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_lines_that_are_passed_over_say_nothing(name: str) -> None:
+    same_without_the_filter(TEXTS[name])
+
+
+@given(
+    lines=st.lists(
+        st.sampled_from([line for text in TEXTS.values() for line in text.split("\n")]), max_size=6
+    ),
+    cut=st.integers(0, 400),
+    junk=st.text(max_size=6) | st.sampled_from(["\x1b[1m", " ", "\u00a0", "\\u0020", "\x85"]),
+    wrapped=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_no_changed_line_is_passed_over(
+    lines: list[str], cut: int, junk: str, wrapped: bool
+) -> None:
+    changed = [line[:cut] + junk + line[cut:] for line in lines]
+    if wrapped:
+        changed = [json.dumps({"log": line}) for line in changed]
+    same_without_the_filter("\n".join(changed))
 
 
 def test_long_lines_are_read_in_time() -> None:
