@@ -127,7 +127,7 @@ def refuse_other_gpus(files: Iterable[MemoryFile], gpus: Iterable[str]) -> None:
     Raises:
         InputError: a calibration is of none of these GPU types.
     """
-    here = tuple(dict.fromkeys(gpus))
+    here = tuple(dict.fromkeys(gpus)) or ("a GPU that is known",)
     for file in files:
         if file.keys.gpu not in here:
             raise InputError(

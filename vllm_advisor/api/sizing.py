@@ -18,6 +18,7 @@ from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.sizing.instance import cache_layout, size_instance
+from vllm_advisor.sizing.measured_memory import CALIBRATION_NOTES
 from vllm_advisor.sizing.parallelism import check_one_node
 from vllm_advisor.sizing.remedies import Case, Remedy, denser, remedies
 from vllm_advisor.sizing.settings import InstanceSettings
@@ -113,7 +114,7 @@ class SizeReport:
                 for name, source in sources.items()
                 if source.startswith(f"{SourceKind.MEASURED}:{log.file}#")
             },
-            "notes": [a.text for a in self.assumptions if a.id.startswith("memory-calibrat")],
+            "notes": [a.text for a in self.assumptions if a.id.startswith(CALIBRATION_NOTES)],
         }
 
 
@@ -219,23 +220,17 @@ def _calibrated(
 ) -> CalibratedServer:
     # Reading files needs pydantic, which sizing by bundled facts does not wait for.
     from vllm_advisor.api import applied_calibration as applied  # noqa: PLC0415
-    from vllm_advisor.knowledge.calibrations import read_calibrations  # noqa: PLC0415
+    from vllm_advisor.knowledge.calibrations import memory_calibrations  # noqa: PLC0415
 
-    found = read_calibrations(calibration)
-    if found.latency is not None:
-        raise InputError(
-            "this is a calibration of speed, and says nothing of memory",
-            where="--calibration",
-            fix="give it to estimate or plan; `vllm-advisor report LOG --output FILE` makes one",
-        )
+    found = memory_calibrations(calibration)
     if accelerator is None:
         raise InputError(
             "a calibration is of one GPU type, and none is named",
             where="--gpu",
             fix="name the GPU, or leave out the calibration",
         )
-    applied.refuse_other_gpus(found.memory, (accelerator.id,))
-    return applied.with_calibration(found.memory, model, engine, overheads, accelerator)
+    applied.refuse_other_gpus(found, (accelerator.id,))
+    return applied.with_calibration(found, model, engine, overheads, accelerator)
 
 
 def _changes(case: Case) -> tuple[Remedy, ...]:

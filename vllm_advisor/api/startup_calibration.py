@@ -22,6 +22,7 @@ from vllm_advisor.version import __version__
 
 _ROUNDED = 3 * GIB // 100  # five figures to 0.01 GiB, all rounded the same way
 _STEP = GIB // 100
+_OTHER_CHECKPOINT = 0.1  # logs are within 0.002 of what is predicted
 _OTHERS = 2 * GIB  # more than this before the start: the GPU was not empty
 _STATED = {
     "weights": "weights",
@@ -50,7 +51,7 @@ def startup_calibration(
 
     Raises:
         InputError: there is nothing to compare: no GPU, or a start that ended before vLLM
-            measured its memory.
+            measured its memory; or the weights are of another checkpoint.
     """
     report, gpu, engine = comparison.prediction, facts.accelerator, facts.engine
     if report is None or gpu is None or engine is None or report.figures.budget is None:
@@ -59,9 +60,18 @@ def startup_calibration(
             where=source,
             fix=comparison.fix or "; ".join(missing.fix for missing in facts.missing),
         )
+    if report.calibration is not None:
+        raise InputError(
+            "a calibration is made of the difference from the bundled constants",
+            where=source,
+            fix="report the log without a calibration",
+        )
     terms = _stated_terms(log, comparison)
-    notes = list(argument_notes(log))
-    notes += _add_rest(terms, log, report, report.figures.budget)
+    notes = [*argument_notes(log), *_check_weights(terms, source)]
+    weights = terms.get("weights")
+    if weights and abs(weights["logged"] - weights["predicted"]) < _STEP // 2:
+        del terms["weights"]  # the same, as far as the log says it
+    _add_rest(terms, log, report, report.figures.budget, source)
     if not set(terms) - {"weights"}:
         raise InputError(
             "no calibration can be made: the log does not say what vLLM takes beside the weights",
@@ -114,55 +124,77 @@ def _stated_terms(log: StartupLog, comparison: Comparison) -> dict[str, dict[str
         terms[name] = {"predicted": predicted, "logged": logged, "line": term.line}
     budget = comparison.prediction.figures.budget if comparison.prediction else None
     graphs = log.largest("cuda_graphs_estimate")
-    if _BOTH in terms and budget is not None and graphs is not None:
-        both = terms.pop(_BOTH)
-        split = predicted_terms(budget)
-        parts = {"activations": both["logged"] - graphs.value, "cuda_graphs": graphs.value}
-        if min(parts.values()) < 0 or not split["cuda_graphs"]:
-            terms[_BOTH] = both
-        else:
-            lines = {"activations": both["line"], "cuda_graphs": graphs.line}
-            for name, logged in parts.items():
-                terms[name] = {
-                    "predicted": split[name],
-                    "logged": logged,
-                    "line": lines[name],
-                }
+    if _BOTH not in terms or budget is None or graphs is None:
+        return terms
+    split, both, size = predicted_terms(budget), terms[_BOTH], int(graphs.value)
+    if split["cuda_graphs"] and 0 <= size <= both["logged"]:
+        parts = (("activations", both["logged"] - size, both["line"]),)
+        for name, logged, line in (*parts, ("cuda_graphs", size, graphs.line)):
+            terms[name] = {"predicted": split[name], "logged": logged, "line": line}
+        del terms[_BOTH]
     return terms
 
 
+def _check_weights(terms: dict[str, dict[str, Any]], source: str) -> list[str]:
+    """Whether they are of the model that is predicted; returns what is to be said.
+
+    Raises:
+        InputError: they are of another checkpoint, and all differences with them.
+    """
+    weights = terms.get("weights")
+    if weights is None:
+        return ["the log does not say the weights: they are as predicted"]
+    if abs(weights["logged"] - weights["predicted"]) > _OTHER_CHECKPOINT * weights["predicted"]:
+        raise InputError(
+            f"no calibration can be made: {format_bytes(weights['logged'])} of weights were "
+            f"loaded, and {format_bytes(weights['predicted'])} are predicted",
+            where=f"{source}:{weights['line']}",
+            fix="name the checkpoint of the log with --model",
+        )
+    return []
+
+
 def _add_rest(
-    terms: dict[str, dict[str, Any]], log: StartupLog, report: SizeReport, budget: MemoryBudget
-) -> list[str]:
-    """What the logged KV cache leaves for the terms without a line; returns what is to be said.
+    terms: dict[str, dict[str, Any]],
+    log: StartupLog,
+    report: SizeReport,
+    budget: MemoryBudget,
+    source: str,
+) -> None:
+    """What the logged KV cache leaves for the terms without a line.
 
     Where that is one term alone, it is known as well as if it had a line. Where every term has
     one, only what is more than their rounding is left.
+
+    Raises:
+        InputError: the cache is larger than the weights leave.
     """
     cache, line = logged_cache(log)
-    given = report.settings.kv_cache_memory_bytes is not None or not report.figures.capacity.groups
-    if cache and not given:
-        predicted = predicted_terms(budget)
-        both = {"activations", "cuda_graphs"} if _BOTH in terms else set()
-        unsaid = [n for n in predicted if n not in terms and n not in both and n != _BOTH]
-        unsaid = [name for name in unsaid if predicted[name]]
-        said = sum(term["logged"] for term in terms.values())
-        rest = int(budget.requested.value) - cache - said
-        found = {
-            "predicted": sum(predicted[name] for name in unsaid),
-            "logged": rest,
-            "line": line,
-        }
-        if unsaid and rest < 0:
-            return [f"{', '.join(unsaid)}: what the logged KV cache leaves for it is below nothing"]
-        if len(unsaid) == 1:
-            terms[unsaid[0]] = found
-        elif unsaid or abs(rest) > _ROUNDED:
-            terms["rest"] = {**found, "of": unsaid}
-    weights = terms.get("weights")
-    if weights and abs(weights["logged"] - weights["predicted"]) < _STEP // 2:
-        del terms["weights"]  # the same, as far as the log says it
-    return []
+    given = report.settings.kv_cache_memory_bytes is not None
+    if not cache or given or not report.figures.capacity.groups:
+        return
+    predicted = predicted_terms(budget)
+    stated = {*terms, *(("activations", "cuda_graphs") if _BOTH in terms else ())}
+    beside = ("activations", "cuda_graphs", "non_torch")
+    unsaid = [name for name in beside if name not in stated and predicted[name]]
+    said = {"weights": predicted["weights"]} | {n: term["logged"] for n, term in terms.items()}
+    rest = int(budget.requested.value) - cache - sum(said.values())
+    found = {
+        "predicted": sum(predicted[name] for name in unsaid),
+        "logged": rest,
+        "line": line,
+    }
+    if unsaid and rest < 0:
+        raise InputError(
+            f"no calibration can be made: the logged KV cache is {format_bytes(-rest)} larger than "
+            "what else was logged leaves it",
+            where=f"{source}:{line}",
+            fix="name the checkpoint of the log (--model), and the GPU that it is of",
+        )
+    if len(unsaid) == 1:
+        terms[unsaid[0]] = found
+    elif unsaid or abs(rest) > _ROUNDED:
+        terms["rest"] = {**found, "of": unsaid}
 
 
 def _add_total_and_start(

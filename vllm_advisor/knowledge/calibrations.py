@@ -72,12 +72,38 @@ def read_calibrations(given: Calibration | Sequence[Calibration] | None) -> Cali
     return Calibrations(latency=latency, memory=tuple(memory.values()))
 
 
+def memory_calibrations(
+    given: Calibration | Sequence[Calibration],
+) -> tuple[MemoryFile, ...]:
+    """Read calibrations where only memory is asked about.
+
+    Raises:
+        InputError: as :func:`read_calibrations`, or one is of speed.
+    """
+    found = read_calibrations(given)
+    if found.latency is not None:
+        raise InputError(
+            "this is a calibration of speed, and says nothing of memory",
+            where="--calibration",
+            fix="give it to estimate or plan; `vllm-advisor report LOG --output FILE` makes one of "
+            "memory",
+        )
+    return found.memory
+
+
 def _read(source: Calibration) -> LatencyFit | MemoryFile:
     if isinstance(source, MemoryFile):
         return source
     marked = _marked(source)
     name = Path(marked.file).name
-    if marked.data.get("kind") == KIND:
+    kind = marked.data.get("kind", "latency")  # which files of latency need not say
+    if kind not in ("latency", KIND):
+        raise InputError(
+            f"kind: {str(kind)[:60]!r} is no kind of calibration",
+            where=marked.where(("kind",)),
+            fix=f"latency or {KIND}; {_FIX}",
+        )
+    if kind == KIND:
         return MemoryFile(name=name, keys=read_keys(marked, MemoryCalibrationKeys))
     return fit_of(read_keys(marked, CalibrationKeys), file=name)
 

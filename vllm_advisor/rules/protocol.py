@@ -17,7 +17,7 @@ from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.edit import Edit
-from vllm_advisor.types.engine import EngineArgs, EngineFacts
+from vllm_advisor.types.engine import EngineArgs, EngineFacts, Overheads
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
@@ -36,9 +36,10 @@ class Subject:
 
     What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
     defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
-    raised instead. ``classes`` are the requests that reach this one server. ``missing`` says why a
-    fact is not there, by its name in :data:`Need`. ``instance`` is the server as its source has it
-    (container, pod, volumes, probes), ``deployed`` the whole source around it.
+    raised instead; ``overheads`` are the constants that they rest on. ``classes`` are the requests
+    that reach this one server. ``missing`` says why a fact is not there, by its name in
+    :data:`Need`. ``instance`` is the server as its source has it (container, pod, volumes, probes),
+    ``deployed`` the whole source around it.
     """
 
     command: ParsedCommand
@@ -48,6 +49,7 @@ class Subject:
     settings: InstanceSettings | None = None
     figures: InstanceFigures | None = None
     sizing_error: AdvisorError | None = None
+    overheads: Overheads | None = None
     classes: tuple[RequestClass, ...] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     instance: ServedInstance | None = None

@@ -26,10 +26,11 @@ RANKS = (
     "data_parallel_size",
     "enable_expert_parallel",
 )
-_LOADED = ("dtype", "quantization", "language_model_only", "speculation")
+_LOADED = ("quantization", "language_model_only", "speculation")
 _KEPT = ("offload", "encoder_by_data", "eplb", "redundant_experts", "max_loras", "max_lora_rank")
 _BATCH = ("max_num_batched_tokens", "max_num_seqs")
 SETTINGS = tuple(dict.fromkeys((*RANKS, *_LOADED, *_KEPT, *_BATCH, "enforce_eager")))
+CALIBRATION_NOTES = "memory-calibrat"  # begins the id of every assumption about a calibration
 _ROUNDED = GIB // 20  # five figures of a log to 0.01 GiB, and what two starts differ by
 
 _WORDS = {
@@ -121,6 +122,8 @@ def calibrated(
             continue
         if name == "weights":
             weights = term.difference
+        elif name == "rest":
+            beside = _moved(beside, term.difference)
         else:
             beside = _applied(beside, rule, term)
         sources |= dict.fromkeys(figures, calibration.source(name))
@@ -148,13 +151,19 @@ def may_miss(found: Calibrated, overheads: Overheads) -> int:
 
 
 def _applied(beside: RankOverheads, rule: _Rule, term: LoggedTerm) -> RankOverheads:
-    """The figures of a rule, scaled or moved; none of them goes below nothing."""
+    """The figures of a rule, scaled or moved."""
+    sizes = {name: getattr(beside, name) for name in rule.figures}
+    change = term.scaled if rule.scales else term.difference.__add__
+    return replace(beside, **{name: change(size) for name, size in sizes.items()})
+
+
+def _moved(beside: RankOverheads, difference: int) -> RankOverheads:
+    """A difference that no figure of its own has: the first that it does not take below nothing."""
     changed = {}
-    for name in rule.figures:
-        size = getattr(beside, name)
-        size = term.scaled(size) if rule.scales else size + term.difference
-        changed[name] = size if name == "non_torch" else max(0, size)
-    return replace(beside, **changed)
+    for name in ("activations", "cuda_graphs"):
+        changed[name] = max(0, getattr(beside, name) + difference)
+        difference -= changed[name] - getattr(beside, name)
+    return replace(beside, **changed, non_torch=beside.non_torch + difference)
 
 
 def _others(
