@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vllm_advisor import size
 from vllm_advisor.api import report_startup
 from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.engines import load_engine
@@ -19,6 +20,7 @@ from vllm_advisor.parse.startup_lines import FACT_LINES
 from vllm_advisor.parse.startup_log import read_startup_log
 from vllm_advisor.parse.startup_messages import clean_line
 from vllm_advisor.report.structured import to_json
+from vllm_advisor.units import GIB
 
 LOGS = Path(__file__).parents[1] / "data" / "startup_logs"
 TEXTS = {path.name: path.read_text("utf-8") for path in sorted(LOGS.glob("*.log"))}
@@ -144,3 +146,53 @@ def test_long_lines_are_read_in_time() -> None:
         log = read_startup_log(["vLLM API server version 0.11.0", line], "-")
         assert log.lines == 2
     assert time.monotonic() - begun < 10
+
+
+_GIB = st.integers(1, 400).map(lambda hundredths: hundredths / 100)
+
+
+@given(
+    sizes=st.tuples(_GIB, _GIB, _GIB),
+    weights=st.integers(-40, 40),
+    said=st.sets(st.sampled_from(["activations", "graphs", "weights"])),
+    tokens=st.sampled_from([1024, 2048, 8192]),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_start_is_predicted_as_logged_by_its_own_calibration(
+    sizes: tuple[float, float, float], weights: int, said: set[str], tokens: int
+) -> None:
+    """Whatever a log states of its terms, its KV cache comes out."""
+    activations, graphs, non_torch = sizes
+    args = {"max_model_len": 8192, "gpu_memory_utilization": 0.9, "max_num_batched_tokens": tokens}
+    loaded = (1527 + (weights if "weights" in said else 0)) / 100
+    share = 79.18 * 0.9
+    cache = round(share - loaded - activations - graphs - non_torch, 2)
+    lines = [
+        "vLLM API server version 0.26.0",
+        f"non-default args: { ({'model': 'Qwen/Qwen3-8B'} | args)!r}",
+        f"Available KV cache memory: {cache} GiB",
+    ]
+    if "weights" in said:
+        lines.append(f"Model loading took {loaded} GiB memory and 5 seconds")
+    if "graphs" in said:
+        lines.append(f"Estimated CUDA graph memory: {graphs} GiB total")
+    if "activations" in said:
+        lines.append(
+            f"Free memory on device (78.6/79.18 GiB) on startup. Desired GPU memory utilization is "
+            f"(0.9, {share:.2f} GiB). Actual usage is {loaded} GiB for weight, {activations} GiB "
+            f"for peak activation, {non_torch} GiB for non-torch memory, and 1 GiB for CUDAGraph "
+            "memory."
+        )
+    report = report_startup("startup.log", lines=lines, gpu="h100-sxm")
+    made = report.calibration()
+    sized = size(
+        "qwen3-8b",
+        gpu="h100-sxm",
+        vllm_version="0.26.0",
+        calibration=made,
+        **args,
+    )
+    budget = sized.figures.budget
+    assert budget is not None
+    assert abs(budget.kv_cache.value / GIB - cache) < 0.03
+    assert min(f.value for f in budget.parts[:-1]) >= 0

@@ -12,6 +12,7 @@ from vllm_advisor.api.startup_comparison import logged_cache
 from vllm_advisor.api.startup_facts import StartupFacts, argument_notes
 from vllm_advisor.api.startup_terms import Comparison
 from vllm_advisor.errors import InputError
+from vllm_advisor.knowledge.calibrations import read_calibrations
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import memory_before_start
 from vllm_advisor.types.accelerator import Accelerator
@@ -79,7 +80,7 @@ def startup_calibration(
             fix="a log of a start that came as far as 'Available KV cache memory'",
         )
     notes += _add_total_and_start(terms, log, report, find_gpu(gpu.id))
-    return {
+    made = {
         "schema_version": "1",
         "kind": "memory",
         "advisor_version": __version__,
@@ -93,6 +94,15 @@ def startup_calibration(
         "notes": notes,
         "terms": {name: terms[name] for name in _ORDER if name in terms},
     }
+    try:
+        read_calibrations(made)  # what would be refused later is refused now
+    except InputError as error:
+        raise InputError(
+            f"no calibration can be made: {error.what}",
+            where=source,
+            fix="check that --model and --gpu are those of the log",
+        ) from None
+    return made
 
 
 _ORDER = ("gpu_memory", "before_start", *_STATED.values(), "rest")
@@ -179,18 +189,18 @@ def _add_rest(
     unsaid = [name for name in beside if name not in stated and predicted[name]]
     said = {"weights": predicted["weights"]} | {n: term["logged"] for n, term in terms.items()}
     rest = int(budget.requested.value) - cache - sum(said.values())
-    found = {
-        "predicted": sum(predicted[name] for name in unsaid),
-        "logged": rest,
-        "line": line,
-    }
-    if unsaid and rest < 0:
+    if unsaid and rest < -_ROUNDED:
         raise InputError(
             f"no calibration can be made: the logged KV cache is {format_bytes(-rest)} larger than "
             "what else was logged leaves it",
             where=f"{source}:{line}",
             fix="name the checkpoint of the log (--model), and the GPU that it is of",
         )
+    found = {
+        "predicted": sum(predicted[name] for name in unsaid),
+        "logged": max(0, rest) if unsaid else rest,
+        "line": line,
+    }
     if len(unsaid) == 1:
         terms[unsaid[0]] = found
     elif unsaid or abs(rest) > _ROUNDED:

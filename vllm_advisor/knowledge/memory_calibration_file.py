@@ -18,7 +18,7 @@ from vllm_advisor.units import GIB, format_bytes
 SCHEMA_VERSION = "1"
 KIND = "memory"
 _MOST_BYTES = 1 << 42  # 4 TiB, beyond any GPU
-_MOST_RATIO = 20  # beyond it, the log is of something else than what was predicted
+_MOST_RATIO = 100  # beyond it, the log is of something else than what was predicted
 _MOST_DIFFERENCE = 64 * GIB
 _SUMS = ("activations_and_cuda_graphs", "rest")
 

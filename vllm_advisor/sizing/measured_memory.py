@@ -8,6 +8,7 @@ the weights are those of their number.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -109,8 +110,8 @@ def calibrated(
     if calibration is None:
         return Calibrated(beside=beside)
     sources: dict[str, Source] = {}
-    scaled: dict[str, None] = {}
-    left_out: dict[str, tuple[str, ...]] = {}
+    scaled: dict[str, str] = {}
+    left_out: dict[str, dict[str, str]] = {}
     weights = 0
     for name, rule in _RULES.items():
         term = calibration.terms.get(name)
@@ -127,7 +128,7 @@ def calibrated(
         else:
             beside = _applied(beside, rule, term)
         sources |= dict.fromkeys(figures, calibration.source(name))
-        scaled.update(dict.fromkeys(_others(rule.felt, settings, calibration)))
+        scaled |= _others(rule.felt, settings, calibration)
     unsaid = [
         name
         for name in ("activations", "cuda_graphs", "non_torch")
@@ -137,7 +138,7 @@ def calibrated(
         beside=beside,
         weights=weights,
         sources=sources,
-        notes=_notes(calibration, tuple(sources), tuple(scaled), left_out),
+        notes=_notes(calibration, tuple(sources), scaled, left_out),
         exact=not unsaid and not scaled and not left_out,
     )
 
@@ -168,16 +169,16 @@ def _moved(beside: RankOverheads, difference: int) -> RankOverheads:
 
 def _others(
     names: tuple[str, ...], settings: InstanceSettings, calibration: MemoryCalibration
-) -> tuple[str, ...]:
-    """The settings that are not those of the log, with both values where they can be said."""
-    found = []
+) -> dict[str, str]:
+    """The settings that are not those of the log, each with what it is and was."""
+    found = {}
     for name in names:
         here, logged = getattr(settings, name), calibration.settings.get(name, _UNKNOWN)
         if logged is _UNKNOWN or here == logged:
             continue
         plain = all(value is None or isinstance(value, int | str) for value in (here, logged))
-        found.append(f"{name} is {here} and was {logged}" if plain else f"{name} is another")
-    return tuple(found)
+        found[name] = f"{name} is {here} and was {logged}" if plain else f"{name} is another"
+    return found
 
 
 _UNKNOWN = object()
@@ -186,37 +187,46 @@ _UNKNOWN = object()
 def _notes(
     calibration: MemoryCalibration,
     applied: tuple[str, ...],
-    scaled: tuple[str, ...],
-    left_out: Mapping[str, tuple[str, ...]],
+    scaled: Mapping[str, str],
+    left_out: Mapping[str, Mapping[str, str]],
 ) -> tuple[Assumption, ...]:
-    """What was applied, which lowers nothing, and what of it is an inference."""
-    file = calibration.file
-    notes = []
+    """What was applied, which lowers nothing, and what of it is an inference.
+
+    Instances of one plan differ: what is said of each has an id of its own.
+    """
+    file, notes = calibration.file, []
     if applied:
         notes.append(
             Assumption(
-                id="memory-calibrated",
+                id=f"memory-calibrated-{'-'.join(applied)}",
                 text=f"{file} calibrates {_listed(applied)}, by a start of {calibration.model} "
                 f"on {calibration.gpu} with vLLM {calibration.vllm_version}",
                 lowers_to=Confidence.HIGH,
             )
         )
     if scaled:
+        said = ", ".join(scaled.values())
         notes.append(
             Assumption(
-                id=f"memory-calibration-scaled: {', '.join(scaled)}",
-                text=f"{', '.join(scaled)} in the log of {file}: activations and CUDA graphs keep "
-                "the ratio of logged to predicted, everything else the difference",
+                id=_id("memory-calibration-scaled", said),
+                text=f"{said} in the log of {file}: activations and CUDA graphs keep the ratio of "
+                "logged to predicted, everything else the difference",
             )
         )
-    for what, other in left_out.items():
+    for what, others in left_out.items():
+        said = ", ".join(others.values())
         notes.append(
             Assumption(
-                id=f"memory-calibration-left-out: {what}, {', '.join(other)}",
-                text=f"what {file} says of {what} is not applied: {', '.join(other)} in its log",
+                id=_id("memory-calibration-left-out", f"{what} {said}"),
+                text=f"what {file} says of {what} is not applied: {said} in its log",
             )
         )
     return (*notes, *calibration.notes)
+
+
+def _id(name: str, said: str) -> str:
+    """An id for one text: the same for the same settings, in every plan."""
+    return f"{name}-{zlib.crc32(said.encode()):08x}"
 
 
 def _listed(figures: tuple[str, ...]) -> str:

@@ -37,6 +37,10 @@ CONSUMED = (
     "15.60 GiB for consumed memory (weights + non-torch), 2.0 GiB for peak activation, and 0.3 GiB "
     "for CUDAGraph memory."
 )
+HUGE = (
+    "Actual usage is 15.27 GiB for weight, 0.1 GiB for peak activation, 70.0 GiB for non-torch "
+    "memory, and 0 GiB for CUDAGraph memory."
+)
 SHORT = (
     "ValueError: Free memory on device (3.1/79.18 GiB) on startup is less than desired GPU memory "
     "utilization (0.92, 72.85 GiB)."
@@ -191,6 +195,11 @@ def test_a_gpu_that_others_use_says_nothing_of_what_is_gone_before_the_start() -
             "larger than what else was logged",
         ),
         (
+            (HUGE,),
+            {},
+            "terms.non_torch.logged",
+        ),
+        (
             (SHORT,),
             {},
             "beside the weights",
@@ -316,7 +325,7 @@ def test_plan_spends_what_the_log_says(h200: dict[str, Any], tmp_path: Path) -> 
     assert non_torch["value"] == round(1.38 * GIB)
     assert non_torch["source"] == "measured:memory.yaml#terms.non_torch"
     assert figures["chat.memory.activations"]["source"].startswith("measured:memory.yaml#")
-    assert any(a["id"] == "memory-calibrated" for a in made["assumptions"])
+    assert any(a["id"] == "memory-calibrated-activations-non_torch" for a in made["assumptions"])
     with pytest.raises(InputError, match="made on h200-sxm, not on h100-sxm"):
         plan("workload.yaml", text=WORKLOAD, hardware_gpu="h100-sxm", calibration=h200)
 

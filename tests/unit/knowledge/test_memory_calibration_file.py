@@ -103,7 +103,7 @@ def test_one_of_each(tmp_path: Path) -> None:
         (("terms",), {}, "no term of the memory beside the weights"),
         (("terms", "non_torch"), {"predicted": 1, "logged": 1}, "terms.non_torch.line"),
         (("terms", "activations", "predicted"), 0, "0 bytes have no ratio"),
-        (("terms", "activations", "predicted"), GIB // 10, "more than 20 times"),
+        (("terms", "activations", "predicted"), GIB // 100, "more than 100 times"),
         (("terms", "activations", "logged"), -1, "terms.activations.logged"),
         (("terms", "activations", "logged"), 1.5, "terms.activations.logged"),
         (("terms", "weights", "logged"), 80 * GIB, "is more than 64"),
