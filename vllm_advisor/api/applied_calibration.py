@@ -66,9 +66,13 @@ def with_calibration(
         InputError: it was made with other bundled constants, or for versions of vLLM that measure
             their memory otherwise.
     """
-    file = next((one for one in files if one.keys.gpu == accelerator.id), None)
-    if file is None:
-        return CalibratedServer(overheads=overheads, accelerator=accelerator)
+    given = {file.keys.gpu: file for file in files}
+    if accelerator.id not in given:
+        others = _none_of(tuple(given.values()), accelerator)
+        return CalibratedServer(
+            overheads=replace(overheads, measured=others), accelerator=accelerator
+        )
+    file = given[accelerator.id]
     _refuse_other_versions(file, overheads, engine)
     keys = file.keys
     terms = {
@@ -109,6 +113,27 @@ def with_calibration(
         )
     return CalibratedServer(
         overheads=replace(overheads, measured=measured), accelerator=accelerator
+    )
+
+
+def _none_of(files: tuple[MemoryFile, ...], accelerator: Accelerator) -> MemoryCalibration | None:
+    """No term at all, where others of several GPU types are calibrated: it has to be said."""
+    if not files:
+        return None
+    first, names = files[0], ", ".join(f"{file.name} of {file.keys.gpu}" for file in files)
+    note = Assumption(
+        id="memory-calibration-gpu",
+        text=f"no calibration is of {accelerator.id}, and {names} says nothing of it",
+    )
+    return MemoryCalibration(
+        file=first.name,
+        gpu=accelerator.id,
+        model=first.keys.model,
+        vllm_version=first.keys.vllm_version,
+        date=first.keys.date,
+        terms={},
+        settings={},
+        notes=(note,),
     )
 
 

@@ -330,6 +330,26 @@ def test_plan_spends_what_the_log_says(h200: dict[str, Any], tmp_path: Path) -> 
         plan("workload.yaml", text=WORKLOAD, hardware_gpu="h100-sxm", calibration=h200)
 
 
+@pytest.mark.parametrize(
+    ("cheap", "said"),
+    [
+        ("h200-sxm", "memory.yaml calibrates activations and non-torch memory"),
+        ("b200", "no calibration is of b200, and memory.yaml of h200-sxm says nothing of it"),
+    ],
+)
+def test_of_several_gpu_types_one_may_be_calibrated(tmp_path: Path, cheap: str, said: str) -> None:
+    path = tmp_path / "memory.yaml"
+    write_memory_calibration(report("h200-0.10.2-tp2.log"), path)
+    offers = ", ".join(
+        f"{{gpu: {gpu}, count: 2, usd_per_gpu_hour: {1 if gpu == cheap else 50}}}"
+        for gpu in ("h200-sxm", "b200")
+    )
+    text = WORKLOAD.replace("{gpu: h200-sxm, count: 2}", f"{{any_of: [{offers}]}}")
+    made = plan("workload.yaml", text=text, calibration=path).to_dict()
+    assert made["hardware"]["gpu"] == cheap
+    assert any(said in a["text"] for a in made["assumptions"])
+
+
 def test_estimate_and_check_take_it_as_well(h200: dict[str, Any]) -> None:
     load = {"input_tokens": 1000, "output_tokens": 100}
     said = estimate(QWEN, calibration=h200, **load, **OF_LOG).to_dict()
