@@ -35,6 +35,7 @@ _RANKS = {
     "data_parallel_size": 1,
     "enable_expert_parallel": False,
 }
+_OF_SIZE = {"model", "gpu", "gpu_count", "vllm_version", "calibration"}  # and none of vLLM's
 _AGAIN = "make it again: vllm-advisor report LOG --output FILE"
 
 
@@ -177,6 +178,12 @@ def _refuse_other_versions(file: MemoryFile, overheads: Overheads, engine: Engin
 def _as_logged(file: MemoryFile, model: ModelFacts) -> SizeReport:
     """The server of the log, sized by the bundled constants."""
     keys = file.keys
+    if _OF_SIZE & keys.engine_args.keys():
+        raise InputError(
+            "the arguments of its log are none of vLLM's",
+            where=f"--calibration {file.name}",
+            fix=_AGAIN,
+        )
     try:
         return size(
             model, gpu=find_gpu(keys.gpu), vllm_version=keys.vllm_version, **keys.engine_args
@@ -184,12 +191,6 @@ def _as_logged(file: MemoryFile, model: ModelFacts) -> SizeReport:
     except AdvisorError as error:
         raise InputError(
             f"the arguments of its log cannot be sized: {error.what}",
-            where=f"--calibration {file.name}",
-            fix=_AGAIN,
-        ) from None
-    except TypeError:  # an argument that size() has beside vLLM's
-        raise InputError(
-            "the arguments of its log are none of vLLM's",
             where=f"--calibration {file.name}",
             fix=_AGAIN,
         ) from None

@@ -59,7 +59,8 @@ def _gpu(gpu: Any) -> str:
 
 def _calibration(log: Mapping[str, Any]) -> str:
     """Which figures a log says, in one line; the assumptions have the rest."""
-    figures = [name.replace("_", " ") for name in log["applied"] if name != "total"]
+    names = {"cuda_graphs": "CUDA graphs", "non_torch": "non-torch"}
+    figures = [names.get(name, name) for name in log["applied"] if name != "total"]
     said = ", ".join(figures) or "nothing of it applies here"
     return f"calibrated by {log['file']} ({log['date']}): {said}"
 

@@ -87,7 +87,8 @@ class Calibrated:
     """The terms of one rank after a calibration, in bytes.
 
     ``weights`` is what the log has more of them than was predicted. ``sources`` has the figures
-    that a log speaks of, by name; ``exact`` says that nothing is left to a fit, and all as logged.
+    that a log speaks of, by name; ``exact`` says that nothing is left to a fit, or taken for
+    granted.
     """
 
     beside: RankOverheads
@@ -139,7 +140,8 @@ def calibrated(
         weights=weights,
         sources=sources,
         notes=_notes(calibration, tuple(sources), scaled, left_out),
-        exact=not unsaid and not scaled and not left_out,
+        # Where the log leaves an argument open, it may be of another start than it seems.
+        exact=not (unsaid or scaled or left_out or calibration.notes),
     )
 
 

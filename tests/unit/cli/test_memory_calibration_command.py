@@ -47,7 +47,7 @@ def test_size_says_that_it_is_calibrated(memory: Path) -> None:
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[2].startswith("calibrated by memory.yaml (")
-    assert lines[2].endswith("): activations, non torch")
+    assert lines[2].endswith("): activations, non-torch")
     assert "N non-torch 1.38 GiB   K KV cache 44.59 GiB" in out
     assert "- memory.yaml calibrates activations and non-torch memory" in out
     code, out, _ = run(*words, "--format", "json")

@@ -15,7 +15,7 @@ from vllm_advisor.sizing.measured_memory import SETTINGS, calibrated, may_miss
 from vllm_advisor.sizing.overhead import RankOverheads
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.memory_calibration import LoggedTerm, MemoryCalibration
-from vllm_advisor.types.source import Confidence, confidence_of
+from vllm_advisor.types.source import Assumption, Confidence, confidence_of
 from vllm_advisor.units import GIB
 
 SETTINGS_OF_LOG = InstanceSettings(
@@ -168,6 +168,17 @@ def test_the_budget_takes_it_with_its_sources_and_its_confidence() -> None:
     assert "activations" not in fitted.text
     assert confidence_of(notes) is Confidence.LOW
     assert missing == plain.error_bytes
+
+
+def test_a_log_that_leaves_arguments_open_is_not_exact() -> None:
+    note = Assumption(id="memory-calibration-note-1", text="max_num_seqs is not said")
+    log = replace(calibration(**ALL), notes=(note,))
+    found = calibrated(BESIDE, SETTINGS_OF_LOG, log)
+    assert sizes(found.beside) == (3, 1.65, 1.25)
+    assert not found.exact
+    assert found.notes[-1] is note
+    plain = load_overheads("0.31.0")
+    assert may_miss(found, plain) == plain.error_bytes
 
 
 def test_an_error_smaller_than_the_rounding_stays() -> None:
