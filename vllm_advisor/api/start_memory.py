@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vllm_advisor.knowledge.overheads import memory_before_start
 from vllm_advisor.sizing.cuda_graphs import graph_actual_bytes
+from vllm_advisor.sizing.measured_memory import logged_before_start
 from vllm_advisor.sizing.overhead import headroom_bytes, logits_bytes, rank_overheads
 from vllm_advisor.sizing.overhead_shape import shape_of
 from vllm_advisor.sizing.settings import InstanceSettings
@@ -79,21 +80,16 @@ def start_notes(
 def _gone(
     settings: InstanceSettings, accelerator: Accelerator, overheads: Overheads
 ) -> tuple[int, str]:
-    """Bytes that are gone before weights are loaded, and which logs say so.
-
-    A log of one's own server moves it, with tensor parallelism as without: NCCL takes its buffers
-    before vLLM looks.
-    """
+    """Bytes that are gone before weights are loaded, and which logs say so."""
     joined = settings.tensor_parallel_size > 1
     usual = memory_before_start(
         accelerator.id, tensor_parallel=joined, unified_memory=accelerator.unified_memory
     )
-    log = overheads.measured
-    term = log.terms.get("before_start") if log else None
-    if log is None or term is None or (log.settings["tensor_parallel_size"] > 1) is not joined:
-        known = f"by {usual.logs} start-up logs" if usual.logs else "by logs of other GPUs"
-        return usual.size_bytes, known
-    return usual.size_bytes + term.difference, f"by {log.file}"
+    moved = logged_before_start(overheads.measured, tensor_parallel=joined)
+    if moved and overheads.measured:
+        return usual.size_bytes + moved, f"by {overheads.measured.file}"
+    known = f"by {usual.logs} start-up logs" if usual.logs else "by logs of other GPUs"
+    return usual.size_bytes, known
 
 
 def _verified_rows(settings: InstanceSettings) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.serve_command import ParsedCommand
+from vllm_advisor.sizing.measured_memory import logged_before_start
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Location
@@ -59,6 +60,15 @@ class Subject:
     def args(self) -> EngineArgs:
         """The arguments as given, without defaults."""
         return self.command.engine_args
+
+    @property
+    def logged_before_start(self) -> int:
+        """Bytes that a calibration has more of what is gone before the start than is known."""
+        if self.overheads is None or self.settings is None:
+            return 0
+        return logged_before_start(
+            self.overheads.measured, tensor_parallel=self.settings.tensor_parallel_size > 1
+        )
 
     def place(self, *dests: str) -> Location:
         """Where the first of these flags that is given is written, else the command's place."""

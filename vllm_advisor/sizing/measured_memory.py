@@ -153,6 +153,18 @@ def may_miss(found: Calibrated, overheads: Overheads) -> int:
     return min(_ROUNDED, overheads.error_bytes) if found.exact else overheads.error_bytes
 
 
+def logged_before_start(calibration: MemoryCalibration | None, *, tensor_parallel: bool) -> int:
+    """Bytes that the log has more of what is gone before weights are loaded; 0 without it.
+
+    NCCL takes its buffers before vLLM looks: a log says it for tensor parallelism, or for none.
+    """
+    term = calibration.terms.get("before_start") if calibration else None
+    if calibration is None or term is None:
+        return 0
+    joined = calibration.settings["tensor_parallel_size"] > 1
+    return term.difference if joined is tensor_parallel else 0
+
+
 def _applied(beside: RankOverheads, rule: _Rule, term: LoggedTerm) -> RankOverheads:
     """The figures of a rule, scaled or moved."""
     sizes = {name: getattr(beside, name) for name in rule.figures}

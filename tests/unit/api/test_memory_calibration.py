@@ -365,6 +365,15 @@ def test_estimate_and_check_take_it_as_well(h200: dict[str, Any]) -> None:
         check(["vllm", "serve", "Qwen/Qwen3-8B"], gpu="l4", calibration=h200)
 
 
+def test_rules_know_what_was_gone_before_the_start(h200: dict[str, Any]) -> None:
+    """0.98 leaves 2.80 GiB: 0.64 beside the 2.16 that others lost, 2.20 beside the 0.60 here."""
+    words = ["vllm", "serve", QWEN, "-tp", "2", "--gpu-memory-utilization", "0.98"]
+    given = {"gpu": "h200-sxm", "gpu_count": 2, "vllm_version": "0.10.2"}
+    plain, logged = (check(words, **given, calibration=c) for c in (None, h200))
+    assert "PRF006" in {f.rule for f in plain.findings}
+    assert "PRF006" not in {f.rule for f in logged.findings}
+
+
 def test_no_bundled_fact_is_changed(h200: dict[str, Any]) -> None:
     before = size(QWEN, **OF_LOG).to_dict()
     again(h200)

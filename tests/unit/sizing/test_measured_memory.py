@@ -11,7 +11,12 @@ from vllm_advisor.api.models import find_model
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.sizing.budget import memory_budget
-from vllm_advisor.sizing.measured_memory import SETTINGS, calibrated, may_miss
+from vllm_advisor.sizing.measured_memory import (
+    SETTINGS,
+    calibrated,
+    logged_before_start,
+    may_miss,
+)
 from vllm_advisor.sizing.overhead import RankOverheads
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.memory_calibration import LoggedTerm, MemoryCalibration
@@ -184,3 +189,11 @@ def test_a_log_that_leaves_arguments_open_is_not_exact() -> None:
 def test_an_error_smaller_than_the_rounding_stays() -> None:
     found = calibrated(BESIDE, SETTINGS_OF_LOG, calibration(**ALL))
     assert may_miss(found, replace(load_overheads("0.31.0"), error_bytes=5)) == 5
+
+
+def test_what_is_gone_before_the_start_moves_where_nccl_is_there_too() -> None:
+    log = calibration(before_start=term(2.25, 0.5), **ALL)
+    assert logged_before_start(log, tensor_parallel=True) == -round(1.75 * GIB)
+    assert logged_before_start(log, tensor_parallel=False) == 0
+    assert logged_before_start(calibration(**ALL), tensor_parallel=True) == 0
+    assert logged_before_start(None, tensor_parallel=True) == 0
