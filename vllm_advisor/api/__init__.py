@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from vllm_advisor.api.observing import observe, write_workload
     from vllm_advisor.api.planning import PlanReport, plan, read_report, write_plan
     from vllm_advisor.api.replaying import estimate_trace
-    from vllm_advisor.api.reporting import StartupReport, report_pod, report_startup
+    from vllm_advisor.api.reporting import (
+        StartupReport,
+        report_pod,
+        report_startup,
+        write_memory_calibration,
+    )
     from vllm_advisor.api.routing import RouteReport, route, route_trace
     from vllm_advisor.api.rule_choice import CheckOptions, check_options, find_config
     from vllm_advisor.api.rule_list import list_rules
@@ -76,6 +81,7 @@ _WHERE = {
     "verify_needle": "verifying",
     "verify_routes": "verifying",
     "write_calibration": "calibrating",
+    "write_memory_calibration": "reporting",
     "write_plan": "planning",
     "write_workload": "observing",
     "write_plot": "verifying",
@@ -121,6 +127,7 @@ __all__ = [
     "verify_needle",
     "verify_routes",
     "write_calibration",
+    "write_memory_calibration",
     "write_plan",
     "write_plot",
     "write_workload",

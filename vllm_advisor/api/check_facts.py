@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
@@ -23,11 +24,14 @@ from vllm_advisor.rules.protocol import Subject
 from vllm_advisor.sizing.instance import size_instance
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Accelerator, Interconnect, Node
-from vllm_advisor.types.engine import EngineFacts
+from vllm_advisor.types.engine import EngineFacts, Overheads
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
 from vllm_advisor.types.source import Source, SourceKind
 from vllm_advisor.units import ceil_div
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import MemoryFile
 
 _RANKS = (
     "tensor_parallel_size",
@@ -46,6 +50,7 @@ class Given:
     node_count: int | None = None
     model_config: str | ModelFacts | None = None
     vllm_version: str | None = None
+    memory: tuple[MemoryFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class _Sized:
     settings: InstanceSettings | None = None
     figures: InstanceFigures | None = None
     error: AdvisorError | None = None
+    overheads: Overheads | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +92,7 @@ class FactFinder:
         model = self._model(instance, missing)
         sized = _Sized()
         if model is not None and node is not None:
-            sized = self._size(instance, engine, model, node)
+            sized, node = self._size(instance, engine, model, node)
         return Subject(
             command=instance.command,
             engine=engine,
@@ -95,6 +101,7 @@ class FactFinder:
             settings=sized.settings,
             figures=sized.figures,
             sizing_error=sized.error,
+            overheads=sized.overheads,
             missing=missing,
             instance=instance,
             deployed=deployed,
@@ -182,15 +189,27 @@ class FactFinder:
 
     def _size(
         self, instance: ServedInstance, engine: EngineFacts, model: ModelFacts, node: Node
-    ) -> _Sized:
+    ) -> tuple[_Sized, Node]:
+        overheads = load_overheads(engine.version_used or engine.version)
+        if self.given.memory:
+            from vllm_advisor.api.applied_calibration import with_calibration  # noqa: PLC0415
+
+            server = with_calibration(self.given.memory, model, engine, overheads, node.accelerator)
+            overheads, node = server.overheads, replace(node, accelerator=server.accelerator)
         args = instance.command.engine_args.as_dict()
         key = (model.model_id, engine.version, node.accelerator.id, repr(sorted(args.items())))
         if key not in self._sized:
-            self._sized[key] = _size(args, engine, model, node)
-        return self._sized[key]
+            self._sized[key] = _size(args, engine, model, node, overheads)
+        return self._sized[key], node
 
 
-def _size(args: dict[str, object], engine: EngineFacts, model: ModelFacts, node: Node) -> _Sized:
+def _size(
+    args: dict[str, object],
+    engine: EngineFacts,
+    model: ModelFacts,
+    node: Node,
+    overheads: Overheads,
+) -> _Sized:
     settings = None
     try:
         served = served_model(model, args)
@@ -198,11 +217,10 @@ def _size(args: dict[str, object], engine: EngineFacts, model: ModelFacts, node:
         settings = resolve_settings(
             served, engine, node.accelerator, args, allow_long=True
         ).settings
-        overheads = load_overheads(engine.version_used or engine.version)
         figures = size_instance(served, settings, accelerator=node.accelerator, overheads=overheads)
     except AdvisorError as error:
-        return _Sized(settings=settings, error=error)
-    return _Sized(settings=settings, figures=figures)
+        return _Sized(settings=settings, error=error, overheads=overheads)
+    return _Sized(settings=settings, figures=figures, overheads=overheads)
 
 
 def _engine(version: str | None) -> EngineFacts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vllm_advisor.api.check_facts import FactFinder, Given
 from vllm_advisor.api.check_report import CheckedInstance, CheckReport
@@ -12,14 +13,19 @@ from vllm_advisor.api.check_sources import read_sources
 from vllm_advisor.api.reviewing import review
 from vllm_advisor.api.rule_choice import CheckOptions
 from vllm_advisor.api.served_traffic import with_traffic
+from vllm_advisor.parse.remarks import Note
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.rules.protocol import SourceSubject, Subject
 from vllm_advisor.rules.registry import run_rules, run_source_rules
+from vllm_advisor.sizing.measured_memory import CALIBRATION_NOTES
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.finding import Finding, NotChecked
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.workload import Workload
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration, MemoryFile
 
 
 def check(
@@ -35,6 +41,7 @@ def check(
     workload: str | Path | Workload | None = None,
     classes: Collection[str] | None = None,
     replicas: int | None = None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
     options: CheckOptions | None = None,
 ) -> CheckReport:
     """Check everything that a source starts.
@@ -57,13 +64,21 @@ def check(
         classes: names of the workload's classes that these servers serve; all unless given.
         replicas: equal copies of each server that share its requests; else those that the source
             states, and 1.
+        calibration: what a start-up log of this GPU and model says of its memory, as
+            :func:`~vllm_advisor.size` takes it.
         options: which rules run (see :func:`~vllm_advisor.api.rule_choice.check_options`); all
             unless given.
 
     Raises:
-        InputError: the source cannot be read, or starts no vLLM.
+        InputError: the source cannot be read, or starts no vLLM; or the calibration is of a GPU or
+            of versions that it does not use.
         UnknownFactError: the GPU or the version that is named is not known.
     """
+    memory: tuple[MemoryFile, ...] = ()
+    if calibration is not None:
+        from vllm_advisor.knowledge.calibrations import memory_calibrations  # noqa: PLC0415
+
+        memory = memory_calibrations(calibration)
     finder = FactFinder(
         Given(
             gpu=gpu,
@@ -71,6 +86,7 @@ def check(
             node_count=node_count,
             model_config=model_config,
             vllm_version=vllm_version,
+            memory=memory,
         )
     )
     options = options or CheckOptions()
@@ -82,6 +98,10 @@ def check(
         for deployed in sources.deployed
         for instance in deployed.instances
     ]
+    if memory:
+        from vllm_advisor.api.applied_calibration import refuse_other_gpus  # noqa: PLC0415
+
+        refuse_other_gpus(memory, (s.node.accelerator.id for s in checked if s.node is not None))
     if workload is not None:
         checked = with_traffic(checked, workload, classes=classes, replicas=replicas)
     for deployed in sources.deployed:
@@ -111,10 +131,18 @@ def check(
             replace(row, figures=key if key in figures else None)
             for key, row in zip(keys, rows, strict=True)
         ),
-        notes=tuple(sources.notes),
+        notes=(*sources.notes, *_calibrated(checked)),
         rules=tuple(sorted(options.rules)),
         texts=sources.texts,
     )
+
+
+def _calibrated(subjects: Sequence[Subject]) -> Iterator[Note]:
+    """What a log said of each server's memory, and what of it was not taken."""
+    for subject in subjects:
+        for assumption in subject.figures.assumptions if subject.figures else ():
+            if assumption.id.startswith(CALIBRATION_NOTES):
+                yield Note(message=assumption.text, location=subject.command.location)
 
 
 def _row(subject: Subject, finder: FactFinder) -> CheckedInstance:

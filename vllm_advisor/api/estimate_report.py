@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.api.arguments import read_words
 from vllm_advisor.api.estimating import estimate
 from vllm_advisor.knowledge.engines import load_engine
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 
 def estimate_report(
@@ -17,7 +19,7 @@ def estimate_report(
     vllm_version: str | None,
     engine_args: dict[str, Any],
     words: Sequence[str] = (),
-    calibration: str | Path | None = None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
     trace: str | None = None,
     **load: Any,
 ) -> dict[str, Any]:
@@ -28,15 +30,13 @@ def estimate_report(
         vllm_version: vLLM version.
         engine_args: vLLM's dest names.
         words: more of them, as ``NAME=VALUE``; they win.
-        calibration: a file of constants, as ``vllm-advisor calibrate`` writes it.
+        calibration: files of constants, as ``vllm-advisor calibrate`` writes them, or of memory,
+            as ``vllm-advisor report`` does.
         trace: recorded traffic instead of lengths and a load; then as ``estimate_trace`` says.
         **load: GPU, lengths and load, as in :func:`~vllm_advisor.estimate`.
     """
     given = {**engine_args, **read_words(load_engine(vllm_version), words)}
-    if calibration is not None:
-        from vllm_advisor.knowledge.calibration_file import read_calibration  # noqa: PLC0415
-
-        load["fit"] = read_calibration(calibration)
+    load["calibration"] = calibration
     if trace is None:
         return estimate(model, vllm_version=vllm_version, **load, **given).to_dict()
     from vllm_advisor.api.replaying import estimate_trace  # noqa: PLC0415 - seldom asked for

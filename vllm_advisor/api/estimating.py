@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.api.second_opinion import ask, installed_version, question_of
 from vllm_advisor.api.timed_engine import TimedEngine, find_engine
@@ -14,6 +15,9 @@ from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit, Span
 from vllm_advisor.types.second_opinion import SecondOpinion
 from vllm_advisor.types.source import Confidence
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 _MS = 1000
 ENOUGH_MEASUREMENTS = 4  # of a calibration, from which an estimate is held to be certain
@@ -35,10 +39,11 @@ class EstimateReport:
     confidence: Confidence
     replay: dict[str, Any] | None = None
     second_opinion: SecondOpinion | None = None
+    memory_calibration: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are only ever added (see ``schema_version``)."""
-        p, other = self.performance, self.second_opinion
+        p, other, memory = self.performance, self.second_opinion, self.memory_calibration
         return {
             "schema_version": "1",
             "model": self.model,
@@ -76,6 +81,7 @@ class EstimateReport:
             "confidence": self.confidence.value,
             **({"second_opinion": other.to_dict()} if other else {}),
             **({"replay": self.replay} if self.replay is not None else {}),
+            **({"memory_calibration": memory} if memory is not None else {}),
         }
 
     def _first(self, span: Span) -> dict[str, float | None]:
@@ -104,6 +110,7 @@ def estimate(
     replicas: int = 1,
     simulated_requests: int | None = None,
     fit: LatencyFit | None = None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
     second_opinion: str | None = None,
     **engine_args: Any,
 ) -> EstimateReport:
@@ -122,6 +129,8 @@ def estimate(
         replicas: equal deployments that share the load.
         simulated_requests: requests of this load to replay, for its tails.
         fit: constants to use instead of the bundled ones (see ``vllm-advisor calibrate``).
+        calibration: files of such constants, or of the memory that a start-up log says (see
+            ``vllm-advisor report``).
         second_opinion: another tool to ask the same: ``aiconfigurator``. Its answer stands beside
             ours and changes nothing of it.
         **engine_args: vLLM's dest names.
@@ -144,6 +153,7 @@ def estimate(
         gpu_count=gpu_count,
         vllm_version=vllm_version,
         fit=fit,
+        calibration=calibration,
         engine_args=engine_args,
     )
     load: dict[str, float] = {"input_tokens": input_tokens, "output_tokens": output_tokens}
@@ -207,6 +217,7 @@ def report_of(
         confidence=_confidence(notes, engine),
         replay=replay,
         second_opinion=other,
+        memory_calibration=engine.sized.calibration_dict(),
     )
 
 

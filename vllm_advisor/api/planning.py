@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vllm_advisor.api.applied_calibration import refuse_other_gpus, with_calibration
 from vllm_advisor.api.explaining import PLAN_FILE, explain, plan_text
 from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
@@ -14,7 +16,7 @@ from vllm_advisor.decide.hardware_choice import cheapest
 from vllm_advisor.decide.plan import make_plan
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.bundled_workloads import bundled_workload_path
-from vllm_advisor.knowledge.calibration_file import read_calibration
+from vllm_advisor.knowledge.calibrations import Calibration, read_calibrations
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.environments import (
     make_environment,
@@ -66,7 +68,7 @@ def plan(
     text: str | None = None,
     hardware_gpu: str | None = None,
     vllm_version: str | None = None,
-    calibration: str | Path | None = None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
     verify: bool = False,
     environment_file: str | Path | None = None,
     environment: tuple[str, ...] = (),
@@ -78,13 +80,16 @@ def plan(
         text: the file's text, when ``workload`` is only its name (standard input).
         hardware_gpu: another GPU type than the workload names.
         vllm_version: another version than the workload names.
-        calibration: constants of the engines' speed, as ``vllm-advisor calibrate`` writes them.
+        calibration: constants of the engines' speed, as ``vllm-advisor calibrate`` writes them, and
+            what start-up logs say of the memory, as ``vllm-advisor report`` writes it: files, or
+            ``StartupReport.calibration()``. One of speed, and one of memory for each GPU type.
         verify: replay the stated load on what was chosen, and say whether the targets hold.
         environment_file: a file of environment keys; they win over the workload's.
         environment: ``KEY=VALUE`` words; they win over both. Never influences what is planned.
 
     Raises:
-        InputError: the workload or the environment is wrong.
+        InputError: the workload, the environment or a calibration is wrong, or a calibration of
+            memory is of a GPU type that is not planned for.
         UnknownFactError: the model, the GPU or the hardware cannot be found out.
     """
     asked = _read(workload, text)
@@ -104,22 +109,25 @@ def plan(
             fix=f"vllm-advisor size {asked.model} says what vLLM allocates for it",
         )
     overheads = load_overheads(engine.version_used or engine.version)
-    latency = load_latency() if calibration is None else read_calibration(calibration)
-    offered = asked.hardware.options or (asked.hardware,)
-    made = cheapest(
-        [
+    given = read_calibrations(calibration)
+    latency = given.latency or load_latency()
+    nodes = [resolve_hardware(one) for one in asked.hardware.options or (asked.hardware,)]
+    refuse_other_gpus(given.memory, (node.accelerator.id for node in nodes))
+    plans = []
+    for node in nodes:
+        server = with_calibration(given.memory, model, engine, overheads, node.accelerator)
+        plans.append(
             make_plan(
                 asked,
                 model,
-                resolve_hardware(one),
+                replace(node, accelerator=server.accelerator),
                 engine,
-                overheads,
+                server.overheads,
                 latency=latency,
                 verify=verify,
             )
-            for one in offered
-        ]
-    )
+        )
+    made = cheapest(plans)
     return PlanReport(plan=replace(made, environment=surroundings), engine=engine)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vllm_advisor.api.estimating import EstimateReport, check_counts, report_of
 from vllm_advisor.api.replay_report import replay_data
@@ -17,6 +18,9 @@ from vllm_advisor.sizing.replay import replay
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit
 from vllm_advisor.types.replay import ReplayRequest
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 
 def estimate_trace(
@@ -34,6 +38,7 @@ def estimate_trace(
     vllm_version: str | None = None,
     prefix_hit_rate: float = 0.0,
     fit: LatencyFit | None = None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
     **engine_args: Any,
 ) -> EstimateReport:
     """Latency and throughput of recorded traffic, request by request.
@@ -55,6 +60,7 @@ def estimate_trace(
         vllm_version: default is the newest whose facts are known.
         prefix_hit_rate: of each prompt, the share that prefix caching finds, 0 to 1.
         fit: constants to use instead of the bundled ones.
+        calibration: files of such constants, or of the memory that a start-up log says.
         **engine_args: vLLM's dest names.
 
     Raises:
@@ -70,6 +76,7 @@ def estimate_trace(
         gpu_count=gpu_count,
         vllm_version=vllm_version,
         fit=fit,
+        calibration=calibration,
         engine_args=engine_args,
     )
     names = Names(

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.api.startup_advice import ExplainedRefusal, explain_refusals
+from vllm_advisor.api.startup_calibration import calibration_text, startup_calibration
 from vllm_advisor.api.startup_comparison import compare
 from vllm_advisor.api.startup_facts import StartupFacts, argument_notes, startup_facts
 from vllm_advisor.api.startup_findings import findings_of
 from vllm_advisor.api.startup_terms import Comparison
+from vllm_advisor.api.writing import write_text
 from vllm_advisor.errors import InputError
 from vllm_advisor.parse.startup_log import read_startup_log
 from vllm_advisor.types.finding import Finding
 from vllm_advisor.types.startup import StartupLog
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 _READS = "a file with what vLLM printed while it started, or - for standard input"
 
@@ -50,6 +55,15 @@ class StartupReport:
         prediction = self.comparison.prediction
         sized = [a.text for a in prediction.assumptions] if prediction else []
         return [*argument_notes(self.log), *sized] if self.comparison.terms else []
+
+    def calibration(self) -> dict[str, Any]:
+        """What the log says of the memory, for ``size``, ``plan`` and ``estimate``.
+
+        Raises:
+            InputError: there is nothing to compare: no GPU, or a start that ended before vLLM
+                measured its memory.
+        """
+        return startup_calibration(self.source, self.log, self.facts, self.comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are only ever added (see ``schema_version``)."""
@@ -110,6 +124,7 @@ def report_startup(
     gpu_count: int = 1,
     model: str | None = None,
     vllm_version: str | None = None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
 ) -> StartupReport:
     """Read a start-up log, compare it with a prediction and explain why vLLM did not start.
 
@@ -120,9 +135,11 @@ def report_startup(
         gpu_count: GPUs of the node, where the log prints no arguments.
         model: Hub id, bundled name or folder, where the log names a path that is not here.
         vllm_version: else the one that the log prints.
+        calibration: what another log of this server said, as :func:`~vllm_advisor.size` takes it.
 
     Raises:
-        InputError: the file cannot be read, or nothing of vLLM's start is in it.
+        InputError: the file cannot be read, nothing of vLLM's start is in it, or the calibration
+            is of another server.
         UnknownFactError: the GPU or the version that is given is not known.
     """
     name = str(source)
@@ -133,10 +150,22 @@ def report_startup(
         source=name,
         log=log,
         facts=facts,
-        comparison=compare(log, facts, gpu_count=gpu_count),
+        comparison=compare(log, facts, gpu_count=gpu_count, calibration=calibration),
         refusals=explain_refusals(log, facts, findings),
         findings=tuple(findings),
     )
+
+
+def write_memory_calibration(
+    report: StartupReport, path: str | Path, *, overwrite: bool = False
+) -> None:
+    """Write the calibration file of a report, or nothing.
+
+    Raises:
+        InputError: there is nothing to compare (see :meth:`StartupReport.calibration`).
+        OutputError: it cannot be written, or is there with other content.
+    """
+    write_text(calibration_text(report.calibration()), Path(path), overwrite=overwrite)
 
 
 def report_pod(

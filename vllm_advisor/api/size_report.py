@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.api.arguments import read_words
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
 from vllm_advisor.api.sizing import size
 from vllm_advisor.knowledge.engines import load_engine
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 
 def size_report(
@@ -20,6 +23,7 @@ def size_report(
     vllm_version: str | None,
     engine_args: dict[str, Any],
     words: Sequence[str] = (),
+    calibration: Calibration | Sequence[Calibration] | None = None,
     training: tuple[int, int] | None = None,
     retention: bool = False,
     attention_cost: bool = False,
@@ -33,12 +37,20 @@ def size_report(
         vllm_version: vLLM version.
         engine_args: vLLM's dest names.
         words: more of them, as ``NAME=VALUE``; they win.
+        calibration: as in :func:`vllm_advisor.size`.
         training: (batch size, sequence length) to add full training by component.
         retention: add what each retention policy keeps of a prompt of max_model_len.
         attention_cost: add prefill cost at max_model_len against 4K.
     """
     engine_args = {**engine_args, **read_words(load_engine(vllm_version), words)}
-    report = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
+    report = size(
+        model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        vllm_version=vllm_version,
+        calibration=calibration,
+        **engine_args,
+    )
     data = report.to_dict()
     if training is None and not retention and not attention_cost:
         return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vllm_advisor.knowledge.overheads import memory_before_start
 from vllm_advisor.sizing.cuda_graphs import graph_actual_bytes
+from vllm_advisor.sizing.measured_memory import logged_before_start
 from vllm_advisor.sizing.overhead import headroom_bytes, logits_bytes, rank_overheads
 from vllm_advisor.sizing.overhead_shape import shape_of
 from vllm_advisor.sizing.settings import InstanceSettings
@@ -33,14 +34,9 @@ def start_notes(
     """
     if budget is None or accelerator is None or settings.kv_cache_memory_bytes is not None:
         return ()
-    gone = memory_before_start(
-        accelerator.id,
-        tensor_parallel=settings.tensor_parallel_size > 1,
-        unified_memory=accelerator.unified_memory,
-    )
-    free = accelerator.memory_total - gone.size_bytes
+    gone, known = _gone(settings, accelerator, overheads)
+    free = accelerator.memory_total - gone
     requested = int(budget.requested.value)
-    known = f"by {gone.logs} start-up logs" if gone.logs else "by logs of other GPUs"
     if requested > free:
         return (
             Assumption(
@@ -54,17 +50,18 @@ def start_notes(
     multimodal = model.multimodal and not settings.language_model_only
     shape = shape_of(model, multimodal=multimodal, online_fp8=settings.quantization == "fp8")
     sizes = rank_overheads(shape, settings, accelerator, overheads).captured_sizes
+    captured = graph_actual_bytes(
+        shape, overheads, sizes=sizes, pipeline_parallel_size=settings.pipeline_parallel_size
+    )
+    logged = overheads.measured.terms.get("cuda_graphs") if overheads.measured else None
+    if logged is not None:
+        captured = logged.scaled(captured)  # as its estimate is off, so is what it estimates
     left = headroom_bytes(
         free_at_start=free,
         requested=requested,
         activations=int(budget.activations.value),
         graphs_set_aside=int(budget.cuda_graphs.value),
-        graphs_actual=graph_actual_bytes(
-            shape,
-            overheads,
-            sizes=sizes,
-            pipeline_parallel_size=settings.pipeline_parallel_size,
-        ),
+        graphs_actual=captured,
         warm_up=logits_bytes(shape, _verified_rows(settings)),
     )
     if left >= 0:
@@ -78,6 +75,21 @@ def start_notes(
             lowers_to=Confidence.LOW,
         ),
     )
+
+
+def _gone(
+    settings: InstanceSettings, accelerator: Accelerator, overheads: Overheads
+) -> tuple[int, str]:
+    """Bytes that are gone before weights are loaded, and which logs say so."""
+    joined = settings.tensor_parallel_size > 1
+    usual = memory_before_start(
+        accelerator.id, tensor_parallel=joined, unified_memory=accelerator.unified_memory
+    )
+    moved = logged_before_start(overheads.measured, tensor_parallel=joined)
+    if moved and overheads.measured:
+        return usual.size_bytes + moved, f"by {overheads.measured.file}"
+    known = f"by {usual.logs} start-up logs" if usual.logs else "by logs of other GPUs"
+    return usual.size_bytes, known
 
 
 def _verified_rows(settings: InstanceSettings) -> int:

@@ -11,7 +11,7 @@ from vllm_advisor.api.models import find_model
 from vllm_advisor.api.sizing import SizeReport, size
 from vllm_advisor.api.startup_facts import StartupFacts, on_cpu
 from vllm_advisor.api.startup_terms import ComparedTerm, Comparison
-from vllm_advisor.errors import AdvisorError, NotModelledError
+from vllm_advisor.errors import AdvisorError, InputError, NotModelledError
 from vllm_advisor.types.model import KVCacheSpecKind
 from vllm_advisor.types.sizing import Figure, MemoryBudget
 from vllm_advisor.types.startup import LogFact, LogRefusal, StartupLog
@@ -25,14 +25,26 @@ _LATENT = (KVCacheSpecKind.MLA_ATTENTION, KVCacheSpecKind.SLIDING_WINDOW_MLA)
 _LATENT_BLOCKS = {"CPU_MLA": 16, "AMX_MLA": None}  # tokens; None: as for any model
 
 
-def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparison:
+def compare(
+    log: StartupLog, facts: StartupFacts, *, gpu_count: int, calibration: Any = None
+) -> Comparison:
     """Predict what the log's arguments give and put the logged figures beside it.
 
-    Without a GPU the KV cache's tokens are predicted from the memory that the log leaves it.
+    Without a GPU the KV cache's tokens are predicted from the memory that the log leaves it. With a
+    calibration there is a prediction of the memory or an error.
+
+    Raises:
+        InputError: the calibration is of another server, or there is nothing to hold it against.
     """
+    if calibration is not None and (facts.missing or facts.accelerator is None):
+        raise InputError(
+            f"there is no prediction to calibrate: {'; '.join(m.reason for m in facts.missing)}",
+            where="--calibration",
+            fix="; ".join(m.fix for m in facts.missing),
+        )
     if facts.engine is None or facts.model is None:
         return Comparison(why_not="; ".join(m.reason for m in facts.missing))
-    cache, line = _logged_cache(log)
+    cache, line = logged_cache(log)
     parallel = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
     stated = log.arguments_from != "" or any(facts.arguments.get(n) for n in parallel)
     gpus = 1 if stated else gpu_count
@@ -41,8 +53,10 @@ def compare(log: StartupLog, facts: StartupFacts, *, gpu_count: int) -> Comparis
     terms: list[ComparedTerm] = []
     if facts.accelerator is not None:
         try:
-            report = _size(facts, gpus=gpus)
+            report = _size(facts, gpus=gpus, calibration=calibration)
         except AdvisorError as error:
+            if calibration is not None:
+                raise
             why, fix = error.what, error.fix
             if error.fix == "" and facts.model == facts.logged_model:
                 fix = "give --model HUB_ID or a folder with config.json"
@@ -97,7 +111,7 @@ def _of_platform(log: StartupLog, facts: StartupFacts) -> dict[str, Any]:
     return found
 
 
-def _logged_cache(log: StartupLog) -> tuple[int, int]:
+def logged_cache(log: StartupLog) -> tuple[int, int]:
     """Bytes of the KV cache and the line that says so; 0 where none does."""
     fact = log.smallest("kv_cache_in_use") or log.smallest("kv_cache")
     if fact is not None and isinstance(fact.value, int):

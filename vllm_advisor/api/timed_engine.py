@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.api.models import find_model
 from vllm_advisor.api.runner import served_model
@@ -20,6 +21,9 @@ from vllm_advisor.sizing.steady_state import Station
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.latency import LatencyFit
 from vllm_advisor.types.model import ModelFacts
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +102,27 @@ def find_engine(
     gpu_count: int,
     vllm_version: str | None,
     fit: LatencyFit | None,
+    calibration: Calibration | Sequence[Calibration] | None = None,
     engine_args: dict[str, Any],
 ) -> TimedEngine:
     """Find and size a deployment; the arguments are those of :func:`~vllm_advisor.estimate`.
 
     Raises:
-        InputError: the constants were calibrated on another GPU type.
+        InputError: a calibration is of another GPU type, or two are of the same thing.
         InfeasibleError: vLLM would not start.
         UnknownFactError: the model or GPU is not known, or something is not modelled.
     """
-    sized = size(model, gpu=gpu, gpu_count=gpu_count, vllm_version=vllm_version, **engine_args)
+    memory: tuple[Calibration, ...] | None = None
+    if calibration is not None:
+        fit, memory = _of_kinds(calibration, fit)
+    sized = size(
+        model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        vllm_version=vllm_version,
+        calibration=memory,
+        **engine_args,
+    )
     if not sized.fits:
         raise InfeasibleError(
             f"vLLM would not start: {sized.figures.refusal}",
@@ -123,6 +138,20 @@ def find_engine(
         sized=sized,
         fit=fit,
     )
+
+
+def _of_kinds(
+    calibration: Calibration | Sequence[Calibration], fit: LatencyFit | None
+) -> tuple[LatencyFit | None, tuple[Calibration, ...] | None]:
+    """The constants of speed, and the calibrations of memory, if there are any."""
+    from vllm_advisor.knowledge.calibrations import read_calibrations  # noqa: PLC0415 - pydantic
+
+    found = read_calibrations(calibration)
+    if found.latency is not None and fit is not None:
+        raise InputError(
+            "constants of speed are given twice", where="calibration", fix="leave out one of them"
+        )
+    return found.latency or fit, found.memory or None
 
 
 def _refuse_other_gpu(fit: LatencyFit, accelerator: Accelerator) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vllm_advisor.cli.engine_options import MemoryCalibration
 from vllm_advisor.cli.output import CheckFormat, print_data, read_stdin, say
 from vllm_advisor.errors import EXIT_NO, InputError
 
@@ -81,6 +82,7 @@ def check(
         int | None,
         typer.Option(min=1, help="Equal servers; else what the source states."),
     ] = None,
+    calibration: MemoryCalibration = None,
     select: Annotated[
         list[str] | None,
         typer.Option(help="Only these rules: ids, names or families, with commas or repeated."),
@@ -142,6 +144,7 @@ def check(
             workload=workload,
             classes=classes or None,
             replicas=replicas,
+            calibration=calibration,
             options=options,
         )
 

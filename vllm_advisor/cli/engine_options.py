@@ -24,6 +24,23 @@ SetArgs = Annotated[
     typer.Option("--set", help="Any other engine argument: --set block_size=32 (repeatable)."),
 ]
 
+Calibrations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--calibration",
+        help="What your own server showed: its speed (vllm-advisor calibrate) or its memory "
+        "(vllm-advisor report LOG --output FILE); repeatable.",
+    ),
+]
+MemoryCalibration = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        help="What a start-up log says of this server's memory (vllm-advisor report LOG --output "
+        "FILE).",
+    ),
+]
+
 
 def stated(**given: Any) -> dict[str, Any]:
     """Engine arguments without those that were left out."""

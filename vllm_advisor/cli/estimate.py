@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from vllm_advisor.cli.engine_options import (
+    Calibrations,
     DataParallelSize,
     Gpu,
     GpuCount,
@@ -95,9 +95,7 @@ def estimate(
     max_num_batched_tokens: Text = None,
     set_args: SetArgs = None,
     vllm_version: Text = None,
-    calibration: Annotated[
-        Path | None, typer.Option(help="Constants of your own server (vllm-advisor calibrate).")
-    ] = None,
+    calibration: Calibrations = None,
     second_opinion: Annotated[
         SecondOpinion | None,
         typer.Option(help="Ask this tool as well: pip install 'vllm-advisor[aiconfigurator]'."),

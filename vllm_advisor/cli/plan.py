@@ -17,6 +17,7 @@ from vllm_advisor.cli.delivery import (
     Targets,
     deliver,
 )
+from vllm_advisor.cli.engine_options import Calibrations
 from vllm_advisor.cli.output import DataFormat, PlanFormat, print_data, read_stdin, say
 from vllm_advisor.errors import EXIT_NO
 
@@ -47,9 +48,7 @@ def plan(
     vllm_version: Annotated[
         str | None, typer.Option(help="Plan for this vLLM version instead of the workload's.")
     ] = None,
-    calibration: Annotated[
-        str | None, typer.Option(help="Constants that `vllm-advisor calibrate` wrote.")
-    ] = None,
+    calibration: Calibrations = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Replay the load: are the targets met?")
     ] = False,
@@ -66,6 +65,8 @@ def plan(
       vllm-advisor plan workload.yaml --output-dir deploy/
 
       vllm-advisor plan workload.yaml --target kubernetes --set namespace=llm --output-dir deploy/
+
+      vllm-advisor plan workload.yaml --calibration speed.yaml --calibration memory.yaml
 
       vllm-advisor plan workload.yaml --format json | jq .cost
     """

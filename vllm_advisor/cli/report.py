@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vllm_advisor.cli.output import DataFormat, open_stdin, print_data
+from vllm_advisor.cli.engine_options import MemoryCalibration
+from vllm_advisor.cli.output import DataFormat, open_stdin, print_data, say
 from vllm_advisor.errors import EXIT_NO, InputError
 
 if TYPE_CHECKING:
@@ -48,6 +50,14 @@ def report(
         typer.Option(help="Hub id, bundled name or folder, where the log names another path."),
     ] = None,
     vllm_version: Annotated[str | None, typer.Option(help="Where the log does not say it.")] = None,
+    calibration: MemoryCalibration = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Memory calibration file to write, of this log."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file of other content.")
+    ] = False,
     output_format: Annotated[DataFormat, typer.Option("--format", "-f")] = DataFormat.TABLE,
     verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False,
 ) -> None:
@@ -62,7 +72,11 @@ def report(
       vllm-advisor report --kubectl deployment/vllm --namespace llm --previous --gpu a100-sxm4-80
 
       vllm-advisor report startup.log --gpu h100-sxm --model meta-llama/Llama-3.1-8B-Instruct
-    """
+
+      vllm-advisor report startup.log --gpu h100-sxm --output memory.yaml
+
+      vllm-advisor size qwen3-32b --gpu h100-sxm -tp 2 --vllm-version 0.31.0 --calibration memory.yaml
+    """  # noqa: E501 - examples are whole lines
     from vllm_advisor import api
 
     given: dict[str, Any] = {
@@ -70,7 +84,14 @@ def report(
         "gpu_count": gpu_count,
         "model": model,
         "vllm_version": vllm_version,
+        "calibration": calibration,
     }
+    if output is not None and calibration is not None:
+        raise InputError(
+            "a calibration is made of the difference from the bundled constants",
+            where="--output",
+            fix="leave out --calibration, or --output",
+        )
     found: StartupReport
     if kubectl is not None:
         if log is not None:
@@ -96,6 +117,8 @@ def report(
         found = api.report_startup("-", lines=lines, **given)
     else:
         found = api.report_startup(log, **given)
+    if output is not None:
+        api.write_memory_calibration(found, output, overwrite=overwrite)
     data = found.to_dict()
     if output_format is DataFormat.TABLE:
         from vllm_advisor.report.startup import print_startup
@@ -103,5 +126,7 @@ def report(
         print_startup(data)
     else:
         print_data(data, output_format)
+    if output is not None:
+        say(f"wrote {output}; now: vllm-advisor size ... --calibration {output}")
     if found.refused:
         raise typer.Exit(EXIT_NO)

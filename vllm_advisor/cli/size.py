@@ -10,6 +10,7 @@ from vllm_advisor.cli.engine_options import (
     GpuCount,
     MaxModelLen,
     MaxNumSeqs,
+    MemoryCalibration,
     Model,
     PipelineParallelSize,
     SetArgs,
@@ -46,6 +47,7 @@ def size(
     quantization: Text = None,
     set_args: SetArgs = None,
     vllm_version: Text = None,
+    calibration: MemoryCalibration = None,
     training: Annotated[
         bool, typer.Option("--training", help="Memory of full training, by component.")
     ] = False,
@@ -73,8 +75,10 @@ def size(
 
       vllm-advisor size deepseek-ai/DeepSeek-V3 --gpu h200-sxm --gpu-count 8 --max-model-len 128K
 
+      vllm-advisor size qwen3-32b --gpu h100-sxm -tp 2 --vllm-version 0.31.0 --calibration memory.yaml
+
       vllm-advisor size ./my-model --kv-cache-memory-bytes 40GiB --kv-cache-dtype fp8
-    """
+    """  # noqa: E501 - examples are whole lines
     from vllm_advisor import api
 
     args = stated(
@@ -96,6 +100,7 @@ def size(
         vllm_version=vllm_version,
         engine_args=args,
         words=tuple(set_args or ()),
+        calibration=calibration,
         training=(batch_size, sequence_length) if training else None,
         retention=retention,
         attention_cost=attention_cost,

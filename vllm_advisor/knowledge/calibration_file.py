@@ -76,6 +76,9 @@ class CalibrationKeys(Keys):
     model_config = ConfigDict(title="vllm-advisor calibration")
 
     schema_version: Literal["1"] = Field(description='Version of this form, in quotes: "1".')
+    kind: Literal["latency"] = Field(
+        default="latency", description="latency, or left out: it is none of memory."
+    )
     advisor_version: Line = Field(description="Version of vllm-advisor that wrote it.")
     date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] = Field(
         description="When it was made, in quotes: year-month-day."
@@ -130,7 +133,12 @@ def read_calibration(path: str | Path) -> LatencyFit:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "this is no UTF-8 text"
         raise InputError(f"cannot read: {reason}", where=str(path), fix=_FIX) from None
-    keys = read_keys(load_marked(text, str(path)), CalibrationKeys)
+    marked = load_marked(text, str(path))
+    if marked.data.get("kind") == "memory":
+        raise InputError(
+            "this is a calibration of memory, and none of speed", where=str(path), fix=_FIX
+        )
+    keys = read_keys(marked, CalibrationKeys)
     return fit_of(keys, file=Path(path).name)
 
 

@@ -15,6 +15,7 @@ from vllm_advisor.parse.startup_arguments import LoggedArguments, read_arguments
 from vllm_advisor.parse.startup_lines import EXACT, FACT_LINES, read_number
 from vllm_advisor.parse.startup_messages import LogLine, clean_line
 from vllm_advisor.parse.startup_refusals import ERROR, REFUSALS, WRAPPERS
+from vllm_advisor.parse.startup_words import may_say
 from vllm_advisor.types.startup import LogFact, LogMessage, LogRefusal, StartupLog
 
 _LONGEST = 20_000  # characters of a line that are searched for facts; arguments may be longer
@@ -62,6 +63,8 @@ def read_startup_log(lines: Iterable[str], name: str) -> StartupLog:
     """
     start, starts, number = _Start(), 1, 0
     for number, raw in enumerate(lines, 1):
+        if not may_say(raw):
+            continue
         line = clean_line(raw.rstrip("\r\n"))
         facts = _facts(line, number)
         # One start can print its version in several processes; a restart comes after more.

@@ -45,7 +45,7 @@ def clean_line(raw: str) -> LogLine:
     """
     text = _unwrapped(raw)
     if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
+        text = without_escapes(text)
     process = ""
     for _ in range(_MOST_BEFORE):
         if (before := _BEFORE.match(text)) is not None:
@@ -65,6 +65,11 @@ def clean_line(raw: str) -> LogLine:
         text=message.strip(),
         indented=message.startswith((" ", "\t")),
     )
+
+
+def without_escapes(text: str) -> str:
+    """A text without the codes that colour it."""
+    return _ESCAPES.sub("", text)
 
 
 def _unwrapped(raw: str) -> str:

@@ -68,6 +68,8 @@ def print_estimate(report: Mapping[str, Any]) -> None:
         )
     for note in report["not_modelled"]:
         page.text(note, indent=2, bullet="- ")
+    for note in report.get("memory_calibration", {}).get("notes", ()):
+        page.text(note, indent=2, bullet="- ")
     if "second_opinion" in report:
         _second_opinion(page, report)
     constants = report["constants"]

@@ -33,6 +33,8 @@ def print_size(report: Mapping[str, Any]) -> None:
     )
     given = "  ".join(f"{dest}={setting(v)}" for dest, v in report["engine_args"].items())
     page.text(f"vLLM {report['vllm_version']}" + (f"  {given}" if given else ""))
+    if report.get("calibration"):
+        page.text(_calibration(report["calibration"]))
     page.blank()
     if report["memory"]:
         print_memory(page, report["memory"])
@@ -53,6 +55,14 @@ def _gpu(gpu: Any) -> str:
         name, count = str(gpu.get("name", "")), gpu.get("count", 1)
         return f"{count} x {name}" if name and count != 1 else name
     return str(gpu) if gpu else ""
+
+
+def _calibration(log: Mapping[str, Any]) -> str:
+    """Which figures a log says, in one line; the assumptions have the rest."""
+    names = {"cuda_graphs": "CUDA graphs", "non_torch": "non-torch"}
+    figures = [names.get(name, name) for name in log["applied"] if name != "total"]
+    said = ", ".join(figures) or "nothing of it applies here"
+    return f"calibrated by {log['file']} ({log['date']}): {said}"
 
 
 def _print_cache(page: Page, report: Mapping[str, Any]) -> None:

@@ -204,4 +204,7 @@ def _difference(term: Mapping[str, Any]) -> str:
         shown = f"{difference:+.2f}"
     else:
         shown = f"{difference:+,}"
-    return shown if share is None else f"{shown} ({share:+.1f} %)"
+    if share is None:
+        return shown
+    # So near to nothing that its sign says nothing.
+    return f"{shown} ({share:+.1f} %)" if round(share, 1) else f"{shown} (0.0 %)"

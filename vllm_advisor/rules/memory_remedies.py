@@ -33,7 +33,7 @@ def instance_case(subject: Subject) -> Case | None:
         settings=subject.settings,
         figures=subject.figures,
         accelerator=node.accelerator,
-        overheads=load_overheads(version),
+        overheads=subject.overheads or load_overheads(version),
         fp8=fp8,
         fp8_weights=runs_fp8_weights(subject.engine, model, node.accelerator),
         gpus=node.total_gpus,

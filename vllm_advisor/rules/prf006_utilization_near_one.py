@@ -59,11 +59,14 @@ def check(subject: Subject) -> Iterator[Fault]:
     share, gpu = settings.gpu_memory_utilization, node.accelerator
     if share < _NEAR or settings.enforce_eager or settings.kv_cache_memory_bytes is not None:
         return
-    before = memory_before_start(
-        gpu.id,
-        tensor_parallel=settings.tensor_parallel_size > 1,
-        unified_memory=gpu.unified_memory,
-    ).size_bytes
+    before = (
+        memory_before_start(
+            gpu.id,
+            tensor_parallel=settings.tensor_parallel_size > 1,
+            unified_memory=gpu.unified_memory,
+        ).size_bytes
+        + subject.logged_before_start
+    )
     total, requested = int(figures.budget.total.value), int(figures.budget.requested.value)
     left = total - requested - before
     if left >= _ENOUGH:

@@ -63,11 +63,14 @@ def check(subject: Subject) -> Iterator[Fault]:
         return
     budget, gpu = figures.budget, node.accelerator
     graphs, total = int(budget.cuda_graphs.value), int(budget.total.value)
-    before = memory_before_start(
-        gpu.id,
-        tensor_parallel=settings.tensor_parallel_size > 1,
-        unified_memory=gpu.unified_memory,
-    ).size_bytes
+    before = (
+        memory_before_start(
+            gpu.id,
+            tensor_parallel=settings.tensor_parallel_size > 1,
+            unified_memory=gpu.unified_memory,
+        ).size_bytes
+        + subject.logged_before_start
+    )
     left = total - int(budget.requested.value) - before
     if not graphs or left >= graphs:
         return

@@ -13,11 +13,12 @@ from typing import Any, Literal
 from vllm_advisor.errors import AdvisorError
 from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.serve_command import ParsedCommand
+from vllm_advisor.sizing.measured_memory import logged_before_start
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.types.accelerator import Node
 from vllm_advisor.types.decision import Location
 from vllm_advisor.types.edit import Edit
-from vllm_advisor.types.engine import EngineArgs, EngineFacts
+from vllm_advisor.types.engine import EngineArgs, EngineFacts, Overheads
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import InstanceFigures
@@ -36,9 +37,10 @@ class Subject:
 
     What could not be found out is ``None``. ``settings`` are the engine's arguments with vLLM's
     defaults filled in, ``figures`` what ``size_instance`` made of them, ``sizing_error`` what it
-    raised instead. ``classes`` are the requests that reach this one server. ``missing`` says why a
-    fact is not there, by its name in :data:`Need`. ``instance`` is the server as its source has it
-    (container, pod, volumes, probes), ``deployed`` the whole source around it.
+    raised instead; ``overheads`` are the constants that they rest on. ``classes`` are the requests
+    that reach this one server. ``missing`` says why a fact is not there, by its name in
+    :data:`Need`. ``instance`` is the server as its source has it (container, pod, volumes, probes),
+    ``deployed`` the whole source around it.
     """
 
     command: ParsedCommand
@@ -48,6 +50,7 @@ class Subject:
     settings: InstanceSettings | None = None
     figures: InstanceFigures | None = None
     sizing_error: AdvisorError | None = None
+    overheads: Overheads | None = None
     classes: tuple[RequestClass, ...] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     instance: ServedInstance | None = None
@@ -57,6 +60,15 @@ class Subject:
     def args(self) -> EngineArgs:
         """The arguments as given, without defaults."""
         return self.command.engine_args
+
+    @property
+    def logged_before_start(self) -> int:
+        """Bytes that a calibration has more of what is gone before the start than is known."""
+        if self.overheads is None or self.settings is None:
+            return 0
+        return logged_before_start(
+            self.overheads.measured, tensor_parallel=self.settings.tensor_parallel_size > 1
+        )
 
     def place(self, *dests: str) -> Location:
         """Where the first of these flags that is given is written, else the command's place."""

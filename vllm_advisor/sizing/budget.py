@@ -7,7 +7,9 @@ import math
 from vllm_advisor.errors import InfeasibleError
 from vllm_advisor.sizing.drafting import draft_weight_bytes, drafting_assumptions
 from vllm_advisor.sizing.lora import lora_bytes
-from vllm_advisor.sizing.overhead import overhead_assumptions, rank_overheads
+from vllm_advisor.sizing.measured_memory import calibrated, may_miss
+from vllm_advisor.sizing.overhead import rank_overheads
+from vllm_advisor.sizing.overhead_notes import overhead_assumptions
 from vllm_advisor.sizing.overhead_shape import shape_of
 from vllm_advisor.sizing.settings import InstanceSettings
 from vllm_advisor.sizing.weights import WeightBytes, weight_bytes
@@ -17,6 +19,8 @@ from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.sizing import Figure, MemoryBudget
 from vllm_advisor.types.source import Assumption, Confidence, Source, SourceKind
 from vllm_advisor.units import format_bytes
+
+_BY_LOG = "; corrected by what a log says"
 
 
 def instance_weights(
@@ -50,16 +54,17 @@ def instance_weights(
 
 def memory_budget(
     model: ModelFacts, settings: InstanceSettings, gpu: Accelerator, overheads: Overheads
-) -> tuple[MemoryBudget, tuple[Assumption, ...]]:
-    """The budget of the fullest rank in bytes, and what had to be assumed for it.
+) -> tuple[MemoryBudget, tuple[Assumption, ...], int]:
+    """The budget of the fullest rank in bytes, what had to be assumed, and what it may miss by.
 
     requested = ceil(total x gpu_memory_utilization); what weights and overheads leave of it is the
-    KV cache. With ``--kv-cache-memory-bytes`` the cache is given and the rest added up.
+    KV cache. With ``--kv-cache-memory-bytes`` the cache is given and the rest added up. What a log
+    of the same server says (``overheads.measured``) is taken here, and nowhere else.
 
     Raises:
         InfeasibleError: the given cache does not fit beside the weights.
     """
-    measured = Source(SourceKind.MEASURED, overheads.source.partition(":")[2])
+    fitted = Source(SourceKind.MEASURED, overheads.source.partition(":")[2])
     formula = Source(SourceKind.FORMULA, "memory-budget")
     weights = instance_weights(model, settings)
     drafted = draft_weight_bytes(settings)
@@ -73,10 +78,13 @@ def memory_budget(
         )
     # EPLB moves experts through a copy of one layer's (distributed/eplb/eplb_state.py#add_model).
     moved = weights.layer_experts if settings.eplb else 0
-    weight_total = weights.rank_bytes + adapters + moved
     multimodal = model.multimodal and not settings.language_model_only
     shape = shape_of(model, multimodal=multimodal, online_fp8=settings.quantization == "fp8")
-    beside = rank_overheads(shape, settings, gpu, overheads)
+    found = calibrated(
+        rank_overheads(shape, settings, gpu, overheads), settings, overheads.measured
+    )
+    beside, logged = found.beside, found.sources
+    weight_total = weights.rank_bytes + adapters + moved + found.weights
     spent = weight_total + beside.total
     given = settings.kv_cache_memory_bytes
     if not model.cache_specs:
@@ -102,20 +110,30 @@ def memory_budget(
             f"PP {settings.pipeline_parallel_size}"
             + (f" + {format_bytes(adapters)} of LoRA buffers" if adapters else "")
             + (f" + {format_bytes(moved)} to move experts" if moved else "")
-            + (f", with {format_bytes(drafted)} of the draft on the last stage" if drafted else ""),
-            model.weights.source,
+            + (f", with {format_bytes(drafted)} of the draft on the last stage" if drafted else "")
+            + (_of_log(found.weights) if found.weights else ""),
+            logged.get("weights", model.weights.source),
         ),
         activations=_figure(
             "activations",
             beside.activations,
             f"larger of {overheads.logits_factor:g} x logits of {rows} sequences and the widest "
-            f"layer of {settings.max_num_batched_tokens} tokens; experts' scratch, constants",
-            measured,
+            f"layer of {settings.max_num_batched_tokens} tokens; experts' scratch, constants"
+            + (_BY_LOG if "activations" in logged else ""),
+            logged.get("activations", fitted),
         ),
         cuda_graphs=_figure(
-            "cuda_graphs", beside.cuda_graphs, f"{beside.captured_sizes} batch sizes", measured
+            "cuda_graphs",
+            beside.cuda_graphs,
+            f"{beside.captured_sizes} batch sizes" + (_BY_LOG if "cuda_graphs" in logged else ""),
+            logged.get("cuda_graphs", fitted),
         ),
-        non_torch=_figure("non_torch", beside.non_torch, "CUDA, NCCL, sampler state", measured),
+        non_torch=_figure(
+            "non_torch",
+            beside.non_torch,
+            "CUDA, NCCL, sampler state" + (_BY_LOG if "non_torch" in logged else ""),
+            logged.get("non_torch", fitted),
+        ),
         kv_cache=_figure(
             "kv_cache",
             requested - spent,
@@ -129,8 +147,15 @@ def memory_budget(
         ),
     )
     rest = _notes(model, gpu, weights.mismatch, doubtful=weights.doubtful)
-    notes = overhead_assumptions(shape, overheads) + drafting_assumptions(settings)
-    return budget, notes + rest
+    # What is not there needs no fit either: no graphs with --enforce-eager.
+    said = {*logged, *(() if beside.cuda_graphs else ("cuda_graphs",))} if logged else ()
+    notes = overhead_assumptions(shape, overheads, said) + drafting_assumptions(settings)
+    return budget, notes + found.notes + rest, may_miss(found, overheads)
+
+
+def _of_log(difference: int) -> str:
+    more = "more" if difference > 0 else "less"
+    return f", {format_bytes(abs(difference))} {more} as a log says"
 
 
 def _requested(settings: InstanceSettings, gpu: Accelerator, spent: int, given: int | None) -> int:

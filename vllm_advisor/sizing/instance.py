@@ -106,10 +106,10 @@ def size_instance(
         )
     layout = layout or cache_layout(model, settings)
     derived = settings.max_position_embeddings or derived_max_model_len(model)
-    budget, notes = None, model.assumptions
+    budget, notes, missing = None, model.assumptions, overheads.error_bytes
     available = settings.kv_cache_memory_bytes
     if accelerator is not None:
-        budget, budget_notes = memory_budget(model, settings, accelerator, overheads)
+        budget, budget_notes, missing = memory_budget(model, settings, accelerator, overheads)
         notes += budget_notes
         available = int(budget.kv_cache.value)
     if settings.num_gpu_blocks_override is not None:
@@ -134,7 +134,7 @@ def size_instance(
         attention_backend=settings.attention_backend,
         refusal=refusal(capacity, settings, recurrent=layout.recurrent),
         spare_bytes=None if budget is None else available - needed,
-        may_miss_bytes=overheads.error_bytes,
+        may_miss_bytes=missing,
         engines=settings.data_parallel_size,
         assumptions=notes,
     )

@@ -16,9 +16,8 @@ from vllm_advisor.sizing.cuda_graphs import captured_sizes, cuda_graph_bytes
 from vllm_advisor.sizing.overhead_shape import OverheadShape
 from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.engine import Overheads
-from vllm_advisor.types.source import Assumption, Confidence
 from vllm_advisor.types.speculation import Speculation
-from vllm_advisor.units import GIB, ceil_div, round_up
+from vllm_advisor.units import ceil_div, round_up
 
 _FP32 = 4
 _MOE_CHUNK = 32_768
@@ -118,33 +117,6 @@ def rank_overheads(
         non_torch=non_torch_bytes(shape, overheads, link=link, max_num_seqs=rows),
         captured_sizes=sizes,
     )
-
-
-def overhead_assumptions(shape: OverheadShape, overheads: Overheads) -> tuple[Assumption, ...]:
-    """What a result rests on where it uses these constants."""
-    logs = f"{overheads.sample or 'no'} start-up logs of vLLM {overheads.versions}"
-    miss = f"{overheads.error_bytes / GIB:.2f} GiB"
-    what = "activations, CUDA graphs and non-torch memory"
-    fitted = Assumption(
-        id="overheads-fitted",
-        text=f"{what} are fitted to {logs} (nine of ten within {miss}); vLLM measures them at "
-        "start-up",
-    )
-    if overheads.thin:
-        fitted = Assumption(
-            id="overheads-fitted",
-            text=f"too few logs ({logs}) are public: {what} follow vLLM's code and the fit to "
-            f"older versions, {miss} are allowed for; vLLM measures them at start-up",
-            lowers_to=Confidence.LOW,
-        )
-    if not shape.sparse_attention:
-        return (fitted,)
-    scratch = Assumption(
-        id="sparse-attention-scratch",
-        text="scratch of sparse attention is fitted to four logs that differ by half",
-        lowers_to=Confidence.LOW,
-    )
-    return (fitted, scratch)
 
 
 def logits_bytes(shape: OverheadShape, rows: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vllm_advisor.types.decision import Decision, Location
+from vllm_advisor.types.memory_calibration import MemoryCalibration
 
 THIN_SAMPLE = 8  # logs; a family with fewer lowers confidence
 
@@ -165,7 +166,8 @@ class Overheads:
     beyond its budget instead of taking them from the KV cache.
 
     ``sample`` counts the logs of this family that could be compared, ``error_bytes`` is what KV
-    cache bytes predicted from logged weights miss at most on nine of ten of them.
+    cache bytes predicted from logged weights miss at most on nine of ten of them. ``measured`` is
+    what a log of one's own server says; budgets take it wherever it holds.
     """
 
     versions: str
@@ -191,6 +193,7 @@ class Overheads:
     sample: int
     error_bytes: int
     source: str
+    measured: MemoryCalibration | None = None
 
     @property
     def thin(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,34 @@ from vllm_advisor.parse.startup_arguments import read_arguments
 from vllm_advisor.parse.startup_lines import FACT_LINES
 from vllm_advisor.parse.startup_log import read_startup_log
 from vllm_advisor.parse.startup_messages import clean_line
+from vllm_advisor.parse.startup_refusals import REFUSALS
+from vllm_advisor.parse.startup_words import MARKS, WORDS, may_say
 from vllm_advisor.types.startup import StartupLog
 from vllm_advisor.units import GIB
 
 LOGS = Path(__file__).parents[2] / "data" / "startup_logs"
 NAMES = sorted(path.name for path in LOGS.glob("*.log"))
 H200 = "h200-0.10.2-tp2.log"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [form.pattern for form in FACT_LINES] + [pattern for _, pattern in REFUSALS],
+    ids=lambda pattern: pattern.pattern[:40],
+)
+def test_every_form_has_a_word_or_a_mark_that_lets_its_line_pass(pattern: re.Pattern[str]) -> None:
+    text = pattern.pattern
+    between = re.split(r"[^A-Za-z_:]", text)  # words of the form, whatever stands around them
+    assert WORDS & set(between) or any(mark.strip() in text for mark in MARKS)
+
+
+def test_lines_of_requests_are_passed_over() -> None:
+    assert not may_say(
+        '(APIServer pid=1) INFO:     10.0.0.1:1 - "POST /v1/completions HTTP/1.1" 200'
+    )
+    stats = "Avg prompt throughput: 12.3 tokens/s, Running: 12 reqs, GPU KV cache usage: 3.2%"
+    assert not may_say(f"INFO 10-23 15:10:10 [loggers.py:123] Engine 000: {stats}")
+    assert may_say("\x1b[33mWARNING\x1b[0m 10-23 15:10:41 [a.py:1] something")
 
 
 def read(name: str) -> StartupLog:

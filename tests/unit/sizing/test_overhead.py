@@ -25,9 +25,9 @@ from vllm_advisor.sizing.overhead import (
     mlp_bytes,
     moe_workspace_bytes,
     non_torch_bytes,
-    overhead_assumptions,
     rank_link,
 )
+from vllm_advisor.sizing.overhead_notes import overhead_assumptions
 from vllm_advisor.sizing.overhead_shape import OverheadShape, shape_of
 from vllm_advisor.types.engine import Overheads
 from vllm_advisor.types.source import Confidence
