@@ -6,7 +6,7 @@ GPU's own holds. Another version holds while vLLM measures its memory in the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +14,15 @@ from vllm_advisor.api.models import find_model, local_facts_only
 from vllm_advisor.api.sizing import SizeReport, size
 from vllm_advisor.api.startup_calibration import predicted_terms
 from vllm_advisor.errors import AdvisorError, InputError
-from vllm_advisor.knowledge.calibrations import MemoryFile
+from vllm_advisor.knowledge.calibrations import Calibration, MemoryFile, read_calibrations
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.gpus import find_gpu
 from vllm_advisor.knowledge.memory_calibration_file import MemoryCalibrationKeys, RestKeys
 from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.sizing.measured_memory import SETTINGS
-from vllm_advisor.types.accelerator import Accelerator
+from vllm_advisor.types.accelerator import Accelerator, Node
 from vllm_advisor.types.engine import EngineFacts, Overheads
+from vllm_advisor.types.latency import LatencyFit
 from vllm_advisor.types.memory_calibration import LoggedTerm, MemoryCalibration
 from vllm_advisor.types.model import ModelFacts
 from vllm_advisor.types.source import Assumption, SourceKind
@@ -45,6 +46,32 @@ class CalibratedServer:
 
     overheads: Overheads
     accelerator: Accelerator
+
+
+def calibrated_nodes(
+    given: Calibration | Sequence[Calibration],
+    nodes: Sequence[Node],
+    model: ModelFacts,
+    engine: EngineFacts,
+    overheads: Overheads,
+) -> tuple[LatencyFit | None, list[tuple[Node, Overheads]]]:
+    """Calibrations of either kind for each of the nodes that are offered.
+
+    Returns:
+        Constants of speed if there are any, and each node with its constants of memory.
+
+    Raises:
+        InputError: one cannot be read, is wrong, or is of none of these GPUs.
+    """
+    found = read_calibrations(given)
+    refuse_other_gpus(found.memory, (node.accelerator.id for node in nodes))
+    servers = [
+        with_calibration(found.memory, model, engine, overheads, node.accelerator) for node in nodes
+    ]
+    return found.latency, [
+        (replace(node, accelerator=server.accelerator), server.overheads)
+        for node, server in zip(nodes, servers, strict=True)
+    ]
 
 
 def with_calibration(

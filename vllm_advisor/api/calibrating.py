@@ -14,7 +14,7 @@ from vllm_advisor.api.measurement_files import read_measurements
 from vllm_advisor.api.timed_engine import TimedEngine, find_engine
 from vllm_advisor.api.writing import write_text
 from vllm_advisor.errors import InfeasibleError, InputError
-from vllm_advisor.knowledge.calibration_file import read_calibration
+from vllm_advisor.knowledge.calibrations import latency_calibration
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.sizing.calibration import (
@@ -129,7 +129,7 @@ def calibration_report(
         **given: GPU and result files, as in :func:`calibrate`.
     """
     args = {**engine_args, **read_words(load_engine(vllm_version), words)}
-    fit = read_calibration(calibration) if calibration is not None else None
+    fit = latency_calibration(calibration) if calibration is not None else None
     return calibrate(model, vllm_version=vllm_version, fit=fit, **given, **args)
 
 

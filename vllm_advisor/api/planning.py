@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vllm_advisor.api.applied_calibration import refuse_other_gpus, with_calibration
 from vllm_advisor.api.explaining import PLAN_FILE, explain, plan_text
 from vllm_advisor.api.hardware import resolve_hardware
 from vllm_advisor.api.models import find_model
@@ -16,7 +15,6 @@ from vllm_advisor.decide.hardware_choice import cheapest
 from vllm_advisor.decide.plan import make_plan
 from vllm_advisor.errors import NotModelledError
 from vllm_advisor.knowledge.bundled_workloads import bundled_workload_path
-from vllm_advisor.knowledge.calibrations import Calibration, read_calibrations
 from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.knowledge.environments import (
     make_environment,
@@ -34,6 +32,9 @@ from vllm_advisor.types.environment import Environment
 from vllm_advisor.types.plan import Artifact, Plan
 from vllm_advisor.types.runner import Runner
 from vllm_advisor.types.workload import Workload
+
+if TYPE_CHECKING:
+    from vllm_advisor.knowledge.calibrations import Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,24 +110,18 @@ def plan(
             fix=f"vllm-advisor size {asked.model} says what vLLM allocates for it",
         )
     overheads = load_overheads(engine.version_used or engine.version)
-    given = read_calibrations(calibration)
-    latency = given.latency or load_latency()
     nodes = [resolve_hardware(one) for one in asked.hardware.options or (asked.hardware,)]
-    refuse_other_gpus(given.memory, (node.accelerator.id for node in nodes))
-    plans = []
-    for node in nodes:
-        server = with_calibration(given.memory, model, engine, overheads, node.accelerator)
-        plans.append(
-            make_plan(
-                asked,
-                model,
-                replace(node, accelerator=server.accelerator),
-                engine,
-                server.overheads,
-                latency=latency,
-                verify=verify,
-            )
+    offered, fit = [(node, overheads) for node in nodes], None
+    if calibration is not None:
+        from vllm_advisor.api.applied_calibration import calibrated_nodes  # noqa: PLC0415
+
+        fit, offered = calibrated_nodes(calibration, nodes, model, engine, overheads)
+    plans = [
+        make_plan(
+            asked, model, node, engine, constants, latency=fit or load_latency(), verify=verify
         )
+        for node, constants in offered
+    ]
     made = cheapest(plans)
     return PlanReport(plan=replace(made, environment=surroundings), engine=engine)
 

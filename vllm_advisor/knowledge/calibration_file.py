@@ -10,16 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from vllm_advisor.errors import InputError
 from vllm_advisor.knowledge.latency_constants import load_latency
-from vllm_advisor.knowledge.workload_problems import read_keys
 from vllm_advisor.knowledge.workload_values import Keys, Line, Problem
-from vllm_advisor.knowledge.yaml_marks import load_marked
 from vllm_advisor.types.latency import (
     CALIBRATED_BOUNDS,
     CalibratedOn,
@@ -117,29 +113,6 @@ class CalibrationKeys(Keys):
             if name not in bundled.ranges:
                 fix = f"known ranges: {', '.join(bundled.ranges)}"
                 yield Problem(path=("ranges", name), what="is an unknown key", fix=fix)
-
-
-def read_calibration(path: str | Path) -> LatencyFit:
-    """The constants of a calibration file, with the bundled ones for all that it does not change.
-
-    Args:
-        path: the file.
-
-    Raises:
-        InputError: it cannot be read, or something in it is wrong; ``where`` has the place.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "this is no UTF-8 text"
-        raise InputError(f"cannot read: {reason}", where=str(path), fix=_FIX) from None
-    marked = load_marked(text, str(path))
-    if marked.data.get("kind") == "memory":
-        raise InputError(
-            "this is a calibration of memory, and none of speed", where=str(path), fix=_FIX
-        )
-    keys = read_keys(marked, CalibrationKeys)
-    return fit_of(keys, file=Path(path).name)
 
 
 def fit_of(keys: CalibrationKeys, *, file: str) -> LatencyFit:

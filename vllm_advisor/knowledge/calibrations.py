@@ -72,6 +72,22 @@ def read_calibrations(given: Calibration | Sequence[Calibration] | None) -> Cali
     return Calibrations(latency=latency, memory=tuple(memory.values()))
 
 
+def latency_calibration(given: Calibration) -> LatencyFit:
+    """Read one where only speed is asked about.
+
+    Raises:
+        InputError: as :func:`read_calibrations`, or it is of memory.
+    """
+    found = read_calibrations(given)
+    if found.latency is None:
+        raise InputError(
+            "this is a calibration of memory, and none of speed",
+            where=str(given) if isinstance(given, str | Path) else "--calibration",
+            fix="name a file that `vllm-advisor calibrate --output FILE` wrote",
+        )
+    return found.latency
+
+
 def memory_calibrations(
     given: Calibration | Sequence[Calibration],
 ) -> tuple[MemoryFile, ...]:

@@ -11,7 +11,7 @@ import pytest
 from vllm_advisor import estimate
 from vllm_advisor.api import CalibrationReport, calibrate, write_calibration
 from vllm_advisor.errors import InfeasibleError, InputError, OutputError, UnknownFactError
-from vllm_advisor.knowledge.calibration_file import read_calibration
+from vllm_advisor.knowledge.calibrations import latency_calibration
 from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.types.source import Confidence
 
@@ -71,7 +71,7 @@ def test_before_is_what_estimate_says() -> None:
 def test_the_file_says_the_same_as_the_report(found: CalibrationReport, tmp_path: Path) -> None:
     path = tmp_path / "calibration.yaml"
     write_calibration(found, path)
-    read = read_calibration(path)
+    read = latency_calibration(path)
     assert read.constants == found.constants == found.fit.constants
     assert read.ranges == found.ranges == found.fit.ranges
     assert read.sample == 13
@@ -225,7 +225,7 @@ def test_a_wait_without_end_is_no_wrong_unit(tmp_path: Path) -> None:
     report = calibration(tmp_path / "r.json")
     assert set(report.errors) == {"tpot_limited", "throughput_limited", "ttft_limited"}
     write_calibration(report, tmp_path / "c.yaml")
-    assert read_calibration(tmp_path / "c.yaml").ranges == report.fit.ranges
+    assert latency_calibration(tmp_path / "c.yaml").ranges == report.fit.ranges
 
 
 def test_a_server_faster_than_its_data_sheet_is_said(tmp_path: Path) -> None:

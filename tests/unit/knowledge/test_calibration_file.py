@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vllm_advisor.errors import AdvisorError, InputError
-from vllm_advisor.knowledge.calibration_file import read_calibration
+from vllm_advisor.knowledge.calibrations import latency_calibration
 from vllm_advisor.knowledge.latency_constants import load_latency
 
 BUNDLED = load_latency()
@@ -49,7 +49,7 @@ def with_value(value: Any, *keys: str) -> dict[str, Any]:
 
 
 def test_what_changed_replaces_what_is_bundled(tmp_path: Path) -> None:
-    fit = read_calibration(write(tmp_path, RIGHT))
+    fit = latency_calibration(write(tmp_path, RIGHT))
     assert fit.constants.weight_read == 0.61
     rest = {k: v for k, v in fit.constants.as_dict().items() if k != "weight_read"}
     assert rest == {k: v for k, v in BUNDLED.constants.as_dict().items() if k != "weight_read"}
@@ -63,7 +63,7 @@ def test_what_changed_replaces_what_is_bundled(tmp_path: Path) -> None:
 
 def test_a_gpu_that_was_calibrated_counts_as_measured(tmp_path: Path) -> None:
     assert "t4" not in BUNDLED.gpus
-    assert "t4" in read_calibration(write(tmp_path, with_value("t4", "gpu"))).gpus
+    assert "t4" in latency_calibration(write(tmp_path, with_value("t4", "gpu"))).gpus
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_said_with_its_place(
 ) -> None:
     path = write(tmp_path, with_value(value, *keys))
     with pytest.raises(InputError) as raised:
-        read_calibration(path)
+        latency_calibration(path)
     assert what in raised.value.what
     assert raised.value.where.startswith(f"{path}:")
     assert raised.value.fix
@@ -105,13 +105,13 @@ def test_no_calibration_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(content)
     with pytest.raises(InputError):
-        read_calibration(path)
+        latency_calibration(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(InputError, match="cannot read"):
-            read_calibration(path)
+            latency_calibration(path)
 
 
 _ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10)
@@ -125,7 +125,7 @@ def test_any_value_is_read_or_refused(
     path = write(tmp_path_factory.mktemp("c"), with_value(value, key))
     fit, problem = BUNDLED, None
     try:
-        fit = read_calibration(path)
+        fit = latency_calibration(path)
     except AdvisorError as error:
         problem = error
     assert problem is None or str(path) in problem.where

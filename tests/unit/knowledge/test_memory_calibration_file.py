@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vllm_advisor.errors import InputError
-from vllm_advisor.knowledge.calibration_file import read_calibration
-from vllm_advisor.knowledge.calibrations import memory_calibrations, read_calibrations
+from vllm_advisor.knowledge.calibrations import (
+    latency_calibration,
+    memory_calibrations,
+    read_calibrations,
+)
 from vllm_advisor.knowledge.latency_constants import load_latency
 from vllm_advisor.units import GIB
 
@@ -74,7 +77,7 @@ def test_both_kinds_are_told_apart(tmp_path: Path) -> None:
     assert read_calibrations(file).memory == (file,)  # read already
     assert read_calibrations(None).memory == ()
     marked = write(tmp_path, {**LATENCY, "kind": "latency"}, "marked.yaml")
-    assert read_calibration(marked).constants == found.latency.constants
+    assert latency_calibration(marked).constants == found.latency.constants
 
 
 def test_one_of_each(tmp_path: Path) -> None:
@@ -88,7 +91,7 @@ def test_one_of_each(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="says nothing of memory"):
         memory_calibrations(latency)
     with pytest.raises(InputError, match="none of speed"):
-        read_calibration(memory)
+        latency_calibration(memory)
 
 
 @pytest.mark.parametrize(
