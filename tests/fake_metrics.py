@@ -35,6 +35,7 @@ class Counted:
     started: float | None = None
     cache: dict[str, str] = field(default_factory=dict)
     longest: tuple[int, int] | None = None  # as the plugin counts them
+    info: dict[str, str] = field(default_factory=dict)  # what the plugin says of the engine
     peaks: dict[str, float] = field(default_factory=dict)
     ended: Counter[str] = field(default_factory=Counter)
     sizes: dict[str, list[float]] = field(default_factory=dict)
@@ -101,6 +102,8 @@ class Counted:
         if self.longest:
             for name, tokens in zip(("prompt", "output"), self.longest, strict=True):
                 lines.append(self._line(f"{name}_tokens_max", tokens, space="vllm_advisor"))
+        if self.info:
+            lines.append(self._line("engine_info", 1, space="vllm_advisor", **self.info))
         lines += [self._line(k, v, space="vllm_advisor") for k, v in self.peaks.items()]
         return "\n".join(["# HELP made for tests", *lines, ""])
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vllm_advisor.errors import AdvisorError
+from vllm_advisor.knowledge.gpus import find_gpu
+from vllm_advisor.types.accelerator import Accelerator
 from vllm_advisor.types.decision import Decision
 from vllm_advisor.types.observation import Observed
 from vllm_advisor.types.plan import Instance, Plan
@@ -18,6 +21,8 @@ _SHOWN = {
     "enable_prefix_caching": "enable_prefix_caching",
     "block_size": "block_size",
 }
+# What a plan that does not set it leaves.
+_DEFAULTS = {"tensor_parallel_size": 1, "pipeline_parallel_size": 1, "kv_cache_dtype": "auto"}
 _SURROUNDINGS = {"served_model_name", "port", "host", "shutdown_timeout"}  # nothing of the load's
 
 
@@ -108,21 +113,51 @@ def changes_of(plan: Plan, seen: Observed, *, gpus: int) -> Changes:
     )
 
 
+def gpu_of(seen: Observed) -> Accelerator | None:
+    """The GPU that the plugin names, if all engines have the same and it is known."""
+    names = {info.get("gpu", "") for info in seen.engine_info}
+    if len(names) != 1 or not all(names):
+        return None
+    try:
+        return find_gpu(names.pop())
+    except AdvisorError:
+        return None
+
+
+def gpus_of(seen: Observed) -> int:
+    """GPUs of all engines together; one for each of which the plugin does not say it."""
+    counts = [info.get("gpus", "") for info in seen.engine_info]
+    known = [int(count) for count in counts if count.isdecimal()]
+    return max(1, sum(known) + len(seen.engines) - len(known))
+
+
 def _settings(instance: Instance, seen: Observed) -> list[Change]:
-    """What the plan sets otherwise, or what metrics do not show."""
+    """What the plan sets otherwise, or what nothing shows."""
     now: dict[str, Any] = {dest: seen.cache_config.get(label) for dest, label in _SHOWN.items()} | {
         "max_model_len": seen.max_model_len
     }
+    now |= {
+        dest: value
+        for dest, value in (seen.engine_info[0] if seen.engine_info else {}).items()
+        if now.get(dest) is None
+    }
+    reasons = {
+        arg.dest: arg.origin.reason
+        for arg in instance.engine_args
+        if isinstance(arg.origin, Decision)
+    }
+    planned = {dest: default for dest, default in _DEFAULTS.items() if now.get(dest) is not None}
+    planned |= instance.engine_args.as_dict()
     return [
         Change(
             instance=instance.name,
-            setting=arg.dest,
-            now=now.get(arg.dest),
-            planned=arg.value,
-            reason=arg.origin.reason if isinstance(arg.origin, Decision) else "",
+            setting=dest,
+            now=now.get(dest),
+            planned=value,
+            reason=reasons.get(dest, "the plan needs no more than vLLM's default"),
         )
-        for arg in instance.engine_args
-        if arg.dest not in _SURROUNDINGS and not _same(now.get(arg.dest), arg.value)
+        for dest, value in planned.items()
+        if dest not in _SURROUNDINGS and not _same(now.get(dest), value)
     ]
 
 

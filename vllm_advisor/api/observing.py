@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from vllm_advisor.api.observe_report import ObserveReport
-from vllm_advisor.api.observed_changes import Changes, changes_of, not_planned
+from vllm_advisor.api.observed_changes import Changes, changes_of, gpu_of, gpus_of, not_planned
 from vllm_advisor.api.planning import plan
 from vllm_advisor.api.writing import write_text
 from vllm_advisor.decide.observed_classes import observed_traffic
@@ -56,8 +56,9 @@ def observe(
         window: seconds: how long to watch a server (60), or how far to look back in Prometheus
             (3600).
         since_start: of a server, all that it counted since its start instead.
-        gpu: GPU that serves now, for the plan; metrics do not say it.
-        gpu_count: how many of them, over all replicas; else one for each engine.
+        gpu: GPU that serves now, for the plan; else the one that the plugin names in the metrics.
+        gpu_count: how many of them, over all replicas; else as many as the plugin says, and one
+            for each engine where it says nothing.
         model: Hub id, bundled name or folder to size; else what the server was started with.
         served_model: name of the model, where Prometheus knows servers of several.
         vllm_version: release to plan for; else the server's.
@@ -75,7 +76,7 @@ def observe(
         InputError: an argument is wrong, or no request ended in that time.
         UnknownFactError: nothing answers, or it is neither vLLM nor a Prometheus that knows one.
     """
-    accelerator = None if gpu is None else find_gpu(gpu)
+    stated = None if gpu is None else find_gpu(gpu)
     seen = _seen(
         _address(url),
         window=window,
@@ -89,7 +90,8 @@ def observe(
     )
     given = SLO(ttft_ms=ttft_ms, itl_ms=itl_ms, e2e_ms=e2e_ms)
     traffic = observed_traffic(seen, slo=_targets(seen, given, keep=keep_latency))
-    used = gpu_count or len(seen.engines) or 1
+    accelerator = stated or gpu_of(seen)
+    used = gpu_count or gpus_of(seen)
     known = model or seen.served_from or seen.model
     release = vllm_version or _release(seen.vllm_version)
     text = workload_text(

@@ -33,11 +33,15 @@ def observe(
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option(help="GPU that serves now (profile or NVML name): metrics do not say it."),
+        typer.Option(
+            help="GPU that serves now (profile or NVML name) [default: what the plugin says]."
+        ),
     ] = None,
     gpu_count: Annotated[
         int | None,
-        typer.Option(min=1, help="How many, over all replicas [default: one for each engine]."),
+        typer.Option(
+            min=1, help="How many, over all replicas [default: as the plugin says, or one each]."
+        ),
     ] = None,
     model: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from vllm_advisor.errors import InputError, UnknownFactError
 from vllm_advisor.parse.metrics import names
-from vllm_advisor.parse.metrics.levels import cache_config, cache_tokens, engine_name
+from vllm_advisor.parse.metrics.levels import cache_config, cache_tokens, engine_info, engine_name
 from vllm_advisor.parse.metrics.samples import Sample, amount
 from vllm_advisor.parse.metrics.window import counted
 from vllm_advisor.types.observation import NOTHING, Gauge, Observed, ObservedEngine
@@ -71,6 +71,7 @@ def remembered(prometheus: Prometheus, *, seconds: float, model: str | None) -> 
         longest_prompt=longest(asks.largest(names.LONGEST_PROMPT), names.LONGEST_PROMPT),
         longest_output=longest(asks.largest(names.LONGEST_OUTPUT), names.LONGEST_OUTPUT),
         cache_config=cache_config(infos, engines[0].name) if engines else {},
+        engine_info=engine_info(asks.largest(names.ENGINE_INFO)),
         notes=tuple(notes),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from vllm_advisor.errors import AdvisorError, UnknownFactError
 from vllm_advisor.parse.metrics import names
-from vllm_advisor.parse.metrics.levels import cache_config, in_system, levels
+from vllm_advisor.parse.metrics.levels import cache_config, engine_info, in_system, levels
 from vllm_advisor.parse.metrics.samples import Sample, models_of, read_samples
 from vllm_advisor.parse.metrics.window import Growth, counted, growth, total
 from vllm_advisor.types.observation import Gauge, Observed, ObservedEngine
@@ -106,6 +106,7 @@ def watch(
         longest_prompt=longest(last, names.LONGEST_PROMPT),
         longest_output=longest(last, names.LONGEST_OUTPUT),
         cache_config=cache_config(last),
+        engine_info=engine_info(last),
         max_model_len=served.max_model_len,
         vllm_version=served.version,
         served_from=served.root,

@@ -78,12 +78,31 @@ def test_json_has_everything() -> None:
     assert yaml.safe_load(found["workload"])["classes"][0]["name"] == found["classes"][0]["name"]
 
 
+def test_a_plugin_that_says_what_the_engine_is() -> None:
+    info = {
+        "gpu": "NVIDIA H100 80GB HBM3",
+        "gpus": "2",
+        "tensor_parallel_size": "2",
+        "max_num_seqs": "256",
+    }
+    with server(loaded(info=info)) as url:
+        run = run_cli("observe", url, "--since-start", "-f", "json")
+        other = run_cli("observe", url, "--since-start", "-f", "json", "--gpu", "l40s")
+    plan = json.loads(run.stdout)["plan"]
+    assert (plan["gpu"], plan["gpus_now"], plan["gpus_planned"]) == ("h100-sxm", 2, 1)
+    changed = {change["setting"]: change for change in plan["settings"]}
+    assert (changed["max_num_seqs"]["now"], changed["max_num_seqs"]["planned"]) == ("256", 8)
+    assert changed["tensor_parallel_size"]["planned"] == 1  # the plan leaves it at the default
+    assert "pipeline_parallel_size" not in changed
+    assert json.loads(other.stdout)["plan"]["gpu"] == "l40s"  # who gives one, knows better
+
+
 def test_without_a_gpu_there_is_a_workload_for_check_and_no_plan(tmp_path: Path) -> None:
     file = tmp_path / "traffic.yaml"
     with server() as url:
         run = run_cli("observe", url, "--since-start", "-o", str(file))
     assert run.returncode == 0
-    assert "not planned: the metrics do not say which GPUs serve. Fix: --gpu NAME" in run.stdout
+    assert "not planned: vLLM's metrics do not say" in run.stdout
     assert set(yaml.safe_load(file.read_text())) == {"classes"}
     command = "vllm serve qwen3-8b --max-model-len 512"
     check = run_cli(

@@ -6,7 +6,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from vllm_advisor.parse.metrics.names import CACHE_CONFIG, GAUGES, RUNNING, WAITING, present
+from vllm_advisor.parse.metrics.names import (
+    CACHE_CONFIG,
+    ENGINE_INFO,
+    GAUGES,
+    RUNNING,
+    WAITING,
+    present,
+)
 from vllm_advisor.parse.metrics.samples import Sample, amount
 from vllm_advisor.types.observation import Gauge, ObservedEngine
 
@@ -62,6 +69,11 @@ def cache_tokens(samples: Iterable[Sample], engine: str) -> int | None:
     # Blocks times their size are no tokens where layers differ in kind, and nothing here tells.
     stated = cache_config(samples, engine).get("kv_cache_size_tokens", "")
     return int(stated) if stated.isdecimal() else None
+
+
+def engine_info(samples: Iterable[Sample]) -> tuple[Mapping[str, str], ...]:
+    """What the plugin says of each engine: its GPU, how many, and its settings."""
+    return tuple(s.labels for s in samples if s.name == ENGINE_INFO and s.value == 1)
 
 
 def cache_config(samples: Iterable[Sample], engine: str | None = None) -> Mapping[str, str]:

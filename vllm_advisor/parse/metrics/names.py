@@ -33,7 +33,8 @@ GAUGES = {
 }
 CACHE_CONFIG = "vllm:cache_config_info"
 STARTED = "process_start_time_seconds"
-# Gauges of the plugin, since the server's start.
+# Gauges of the plugin: what an engine is, as labels, and what was seen since the server's start.
+ENGINE_INFO = "vllm_advisor:engine_info"
 LONGEST_PROMPT = "vllm_advisor:prompt_tokens_max"
 LONGEST_OUTPUT = "vllm_advisor:output_tokens_max"
 PEAKS = {
