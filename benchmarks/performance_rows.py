@@ -84,6 +84,7 @@ def _observed(entry: dict[str, Any], size: int) -> Observation:
         ttft=seconds("ttft_ms"),
         tokens_per_second=entry.get("output_tokens_per_second"),
         weight=size**-0.5,
+        in_step=entry.get("fixed_lengths", False) and entry.get("concurrency", 1) > 1,
     )
 
 

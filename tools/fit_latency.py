@@ -52,8 +52,9 @@ PRIOR = {
     "prompt_layer": (50e-6, 2.1),
     "step": (1.3e-3, 0.7),
     "sequence": (12e-6, 0.7),
-    "prefill_overlap": (0.9, 0.3),
-    "request": (20e-3, 0.55),
+    "prefill_overlap": (1.0, 0.3),
+    "request": (10e-3, 0.7),
+    "prompt_token": (3e-6, 0.7),  # a third of a million tokens per second and thread
 }
 START_WAVE = 0.1  # InferenceX and vllm bench serve: a tenth of the requests or so start together
 FOLD_COUNT = 5

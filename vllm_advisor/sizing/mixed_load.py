@@ -210,7 +210,7 @@ def _of_class(station: Station, prompt: float, cached: float) -> Station:
 
 def _first_of(own: Station, running: float, step: float) -> float:
     """Seconds to the first token without a queue; ``step`` are those of a step without prompts."""
-    return own.constants.request + own.prefill_seconds(running, step) + step / 2
+    return own.before_first_step + own.prefill_seconds(running, step) + step / 2
 
 
 def _first(station: Station, running: float, prompt: float, cached: float) -> float:

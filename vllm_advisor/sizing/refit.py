@@ -32,6 +32,8 @@ class Observation:
 
     One of ``concurrency`` and ``requests_per_second`` is given, for one of ``engines`` equal
     engines; ``tokens_per_second`` is of all. ``weight`` makes up for many rows of one run.
+    Requests of one length that start together end together (``in_step``), and so do those that
+    follow them: TTFT of such a closed loop is a wait for all their prompts, however few they are.
     """
 
     station: Station
@@ -42,6 +44,7 @@ class Observation:
     ttft: float | None = None
     tokens_per_second: float | None = None
     weight: float = 1.0
+    in_step: bool = False
 
     def served(self, constants: LatencyConstants) -> Served:
         """What these constants say of it."""
@@ -121,7 +124,7 @@ def _residuals(constants: LatencyConstants, observations: Sequence[Observation])
         unloaded = one.concurrency is not None and one.concurrency * one.engines <= UNLOADED
         for name, miss in one.misses(constants).items():
             weight = _WEIGHTS[name] * one.weight * (0.1 if limited else 1.0)
-            if name == "ttft" and not unloaded:
+            if name == "ttft" and (not unloaded or one.in_step):
                 continue
             found.append(weight * max(-_FAR, min(_FAR, miss)))
     return found

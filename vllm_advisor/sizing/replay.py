@@ -66,7 +66,7 @@ def replay(
                 seats=max(1, station.max_num_seqs // station.stages),
                 budget=station.max_num_batched_tokens,
                 kv_tokens=capacity,
-                delay=station.constants.request,
+                delay=station.before_first_step,
                 users=at_once,
                 longest_run=longest_run or _ANY,
                 warm_up=-(-warm_up // len(users)),

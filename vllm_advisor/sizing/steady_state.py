@@ -142,9 +142,17 @@ class Station:
         return self.step(running, chunk).seconds
 
     @property
+    def before_first_step(self) -> float:
+        """Seconds from the arrival of a request until the scheduler sees it.
+
+        The API server makes tokens of all of its text, whatever the cache holds of it.
+        """
+        return self.constants.request + self.prompt * self.constants.prompt_token
+
+    @property
     def floor(self) -> float:
         """Seconds to the first token of a request that is alone."""
-        return self.constants.request + self.prefill_seconds(0.0)
+        return self.before_first_step + self.prefill_seconds(0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +210,7 @@ def closed_loop(station: Station, concurrency: float) -> Served:
     tpot = station.tpot(running)
     queue, busy = _queue(station, running, tpot)
     each = station.prompt_token_seconds(running) * (station.prompt - station.cached)
-    alone = station.constants.request + station.prefill_seconds(running)
+    alone = station.before_first_step + station.prefill_seconds(running)
     alone += station.step(running).seconds
     rest = (station.output - 1) * tpot
     # Short answers leave no time for the prompts of others to be seen in: no request comes round
@@ -294,5 +302,5 @@ def _first(station: Station, running: float, rate: float) -> tuple[float, float,
     each = station.line_seconds(running)
     busy = min(rate * each, SATURATED)
     queue = each * busy / (2 * (1 - busy))
-    alone = station.constants.request + station.prefill_seconds(running)
+    alone = station.before_first_step + station.prefill_seconds(running)
     return alone + station.step(running).seconds / 2 + queue, queue, busy

@@ -38,7 +38,8 @@ class LatencyConstants:
     step: float  # seconds of one step outside of the layers
     sequence: float  # seconds for each running sequence of a step
     prefill_overlap: float  # of the others' prefills, that a running request waits for
-    request: float  # seconds from arrival to the first step
+    request: float  # seconds from arrival to the first step, of a short prompt
+    prompt_token: float  # the same, more, for each token of the prompt: its text is read
     start_wave: float  # of a closed loop's requests, those that all start together
 
     def as_dict(self) -> dict[str, float]:

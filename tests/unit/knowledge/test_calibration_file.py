@@ -81,7 +81,11 @@ def test_a_gpu_that_was_calibrated_counts_as_measured(tmp_path: Path) -> None:
         (("constants", "weight_read", "after"), -0.5, "has to be above 0"),
         (("constants", "weight_read", "before"), 0.5, "0.5 is not the bundled constant"),
         (("constants", "nvlink"), {"before": 0.5, "after": 0.6}, "nvlink: is an unknown key"),
-        (("constants", "step"), {"before": 0.001395, "after": 5.0}, "5 is outside of 1e-08 to 1"),
+        (
+            ("constants", "step"),
+            {"before": BUNDLED.constants.step, "after": 5.0},
+            "5 is outside of 1e-08 to 1",
+        ),
         (("constants", "step"), {"after": 0.002}, "step.before: is missing"),
         (("ranges", "tpot", "high"), 0.5, "0.5 is below low"),
         (("ranges", "tpot", "low"), float("inf"), "ranges.tpot.low"),

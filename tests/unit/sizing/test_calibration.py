@@ -17,7 +17,7 @@ from vllm_advisor.sizing.calibration import (
     misses_by_quantity,
     narrowed,
 )
-from vllm_advisor.sizing.refit import Observation
+from vllm_advisor.sizing.refit import Observation, refit
 from vllm_advisor.types.latency import CALIBRATED_BOUNDS, LatencyConstants, Range
 
 FIT = load_latency()
@@ -118,6 +118,15 @@ def test_free_is_what_was_measured(engine: TimedEngine) -> None:
     assert "request" not in free_constants(START, [replace(alone, ttft=None)])
     only_first = replace(alone, tpot=None, tokens_per_second=None)
     assert "cache_read" not in free_constants(START, [only_first])
+
+
+def test_the_first_tokens_of_requests_in_step_say_nothing_of_a_prefill(engine: TimedEngine) -> None:
+    few = measured(engine, [(4, 1000)], truth=START)
+    waited = [replace(one, ttft=3 * (one.ttft or 0.0)) for one in few]
+    tolerance = {"request": 1.0}
+    assert refit(START, waited, tolerance).request > 1.1 * START.request
+    alike = [replace(one, in_step=True) for one in waited]
+    assert refit(START, alike, tolerance).request == pytest.approx(START.request)
 
 
 def test_experts_only_where_there_are_some(engine: TimedEngine) -> None:

@@ -16,14 +16,14 @@ MARGIN = 0.015  # a point and a half
 # What benchmarks/accuracy_latency.py prints. Median errors may grow by the margin, shares may
 # shrink by it. Where requests wait, TTFT is not promised.
 MEDIAN = {
-    "tpot": 0.094,
-    "throughput": 0.099,
-    "ttft_unloaded": 0.253,
-    "ttft": 0.232,
-    "tpot_limited": 0.202,
-    "throughput_limited": 0.193,
+    "tpot": 0.097,
+    "throughput": 0.1,
+    "ttft_unloaded": 0.24,
+    "ttft": 0.206,
+    "tpot_limited": 0.154,
+    "throughput_limited": 0.187,
 }
-WITHIN_25 = {"tpot": 0.838, "throughput": 0.829, "ttft_unloaded": 0.496, "ttft": 0.525}
+WITHIN_25 = {"tpot": 0.843, "throughput": 0.83, "ttft_unloaded": 0.518, "ttft": 0.567}
 ROWS = {"tpot": 560, "throughput": 595, "ttft_unloaded": 141, "ttft": 455}
 
 
@@ -68,10 +68,8 @@ def test_what_a_target_accepts() -> None:
     assert between.text == "75% to 88%"
 
 
-def test_targets_that_are_met() -> None:
-    """All but the unloaded time to the first token, which is 25.3 % of at most 25 %."""
-    missed = {(t.kind, t.figure) for t in TARGETS if not t.met(found()[t.kind][t.figure])}
-    assert missed <= {("ttft_unloaded", "median")}
+def test_all_targets_are_met() -> None:
+    assert not [t for t in TARGETS if not t.met(found()[t.kind][t.figure])]
 
 
 def test_rows_for_another_tool_are_of_all_groups() -> None:

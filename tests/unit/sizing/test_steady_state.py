@@ -36,6 +36,7 @@ FREE = LatencyConstants(
     sequence=0.0,
     prefill_overlap=1.0,
     request=20e-3,
+    prompt_token=0.0,
     start_wave=0.0,
 )
 # Nothing is read: a step is 10 ms and 0.1 ms for each token.
@@ -89,6 +90,19 @@ def test_one_request_alone() -> None:
     assert served.tokens_per_second == pytest.approx(101 / 1.0602)
     assert served.requests_per_second == pytest.approx(1 / 1.0602)
     assert (served.running, served.waiting, served.queue) == (1, 0, 0)
+
+
+def test_the_text_of_a_prompt_is_made_into_tokens_before_the_first_step() -> None:
+    # 100 tokens of 0.05 ms, whatever of them is cached.
+    reads = replace(FREE, prompt_token=0.05e-3)
+    for station in (STATION, replace(STATION, cached=90)):
+        slower = replace(station, constants=reads)
+        assert slower.floor == pytest.approx(station.floor + 5e-3)
+        assert closed_loop(slower, 1).ttft == pytest.approx(closed_loop(station, 1).ttft + 5e-3)
+        assert closed_loop(slower, 10).tpot == pytest.approx(closed_loop(station, 10).tpot)
+        assert open_loop(slower, 0.1).ttft == pytest.approx(
+            open_loop(station, 0.1).ttft + 5e-3, rel=1e-3
+        )
 
 
 def test_prompts_of_others_slow_each_token() -> None:

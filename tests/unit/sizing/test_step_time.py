@@ -35,6 +35,7 @@ CONSTANTS = LatencyConstants(
     sequence=5e-6,
     prefill_overlap=0.8,
     request=20e-3,
+    prompt_token=1e-6,
     start_wave=0.1,
 )
 # 1 GB of weights at 1 TB/s, 10 us of arithmetic for a token, 1 MB of cache for a token of context.

@@ -34,7 +34,7 @@ args=(
   # NVIDIA H100 80GB HBM3 [batch.kv-cache-dtype;
   # vllm:0.33.0:vllm/platforms/cuda.py#get_attn_backend_cls]
   --kv-cache-dtype fp8
-  # 34 requests at once over 1 replica, a quarter more, in eights; the profile run pays
+  # 33 requests at once over 1 replica, a quarter more, in eights; the profile run pays
   # activation memory for every sequence [batch.max-num-seqs; formula:sequences]
   --max-num-seqs 48
   # throughput above all: large chunks read prompts with fewer passes over the weights,

@@ -31,7 +31,7 @@ args=(
   # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 8
   # class companion asks for 150 ms between tokens: a step with 512 prompt tokens is
-  # estimated to take 100 ms, one with 1,024 176 ms [chat.max-num-batched-tokens;
+  # estimated to take 101 ms, one with 1,024 173 ms [chat.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 512
   # costs nothing when nothing repeats. On by default; stated so that it stays on

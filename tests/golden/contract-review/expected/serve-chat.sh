@@ -27,7 +27,7 @@ args=(
   # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 48
   # class chat asks for 50 ms between tokens: a step with 1,024 prompt tokens is
-  # estimated to take 45 ms, one with 2,048 77 ms [chat.max-num-batched-tokens;
+  # estimated to take 46 ms, one with 2,048 76 ms [chat.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 1024
   # class chat shares a prefix of 400 tokens, held once. On by default; stated so that

@@ -30,7 +30,7 @@ args=(
   # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 40
   # class chat asks for 50 ms between tokens: a step with 512 prompt tokens is estimated
-  # to take 40 ms, one with 1,024 63 ms [chat.max-num-batched-tokens;
+  # to take 42 ms, one with 1,024 63 ms [chat.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 512
   # class chat sends the same document or conversation 4 times in a row: its KV cache is

@@ -30,7 +30,7 @@ args=(
   # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 48
   # class chat asks for 50 ms between tokens: a step with 512 prompt tokens is estimated
-  # to take 36 ms, one with 1,024 55 ms [chat.max-num-batched-tokens;
+  # to take 37 ms, one with 1,024 55 ms [chat.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 512
   # class chat shares a prefix of 300 tokens, held once. On by default; stated so that

@@ -27,7 +27,7 @@ args=(
   # activation memory for every sequence [chat.max-num-seqs; formula:sequences]
   --max-num-seqs 32
   # class chat asks for 40 ms between tokens: a step with 512 prompt tokens is estimated
-  # to take 29 ms, one with 1,024 44 ms [chat.max-num-batched-tokens;
+  # to take 31 ms, one with 1,024 45 ms [chat.max-num-batched-tokens;
   # docs:docs.vllm.ai/en/latest/configuration/optimization]
   --max-num-batched-tokens 512
   # costs nothing when nothing repeats. On by default; stated so that it stays on
