@@ -109,7 +109,10 @@ def observe(
         workload=text,
         changes=_changes(seen, text, gpus=used)
         if accelerator
-        else not_planned("the metrics do not say which GPUs serve", "--gpu NAME --gpu-count N"),
+        else not_planned(
+            "vLLM's metrics do not say which GPUs serve",
+            "--gpu NAME --gpu-count N, or the plugin in the server, which says it",
+        ),
     )
 
 

@@ -15,6 +15,7 @@ _FEW = 0.01  # of the requests: not worth a class of their own, if the longer on
 _SEEN = 5  # readings of a gauge, from which its mean says something
 _SOME = 4.0  # requests at once, from which what they share can be told from what they hold
 _MOST_REUSED = 0.99
+_WORTH_SAYING = 0.005  # of the prompts' tokens
 _DIGITS = 3  # of a rate
 _ROUNDED = 1e-6  # of a size that is whole
 
@@ -169,8 +170,8 @@ def _assumptions(seen: Observed, reuse: _Reuse, *, split_up: bool) -> tuple[str,
             "answers of short and of long prompts are taken to be alike: metrics do not say which "
             "answer belongs to which prompt"
         )
-    rate = seen.counts.prefix_hit_rate
-    if rate:
+    rate = seen.counts.prefix_hit_rate or 0.0
+    if rate >= _WORTH_SAYING:
         held = (
             f"{format_tokens(math.floor(reuse.shared))} tokens of that by all, as running requests "
             "hold so much less than their lengths"

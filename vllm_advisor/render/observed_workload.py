@@ -30,13 +30,12 @@ def workload_text(
         gpu_count: GPUs that may be used.
         vllm_version: release to plan for.
     """
-    settings: dict[str, Any] = {}
-    if model and gpu:
-        settings = {"model": model, "hardware": {"gpu": gpu, "count": gpu_count}}
-        settings |= {"vllm_version": vllm_version} if vllm_version else {}
+    hardware = {"gpu": gpu, "count": gpu_count}
+    settings = {"model": model, "hardware": hardware, "release": vllm_version}
+    whole = bool(model and gpu)
     view: dict[str, Any] = {
-        "head": _head(seen, traffic, whole=bool(settings)),
-        "settings": [{"name": name, "value": value} for name, value in settings.items()],
+        "head": _head(seen, traffic, whole=whole),
+        "settings": settings if whole else None,
         "classes": [_class(each) for each in traffic.classes],
     }
     return render_template("observe/workload.yaml.j2", view)
@@ -79,12 +78,15 @@ def class_keys(request: RequestClass) -> dict[str, Any]:
     return keys
 
 
-def _class(each: ObservedClass) -> list[dict[str, Any]]:
-    notes = {"prompt_tokens": _note(each.prompt), "output_tokens": _note(each.output)}
-    return [
-        {"name": name, "value": value, "note": notes.get(name)}
-        for name, value in class_keys(each.request).items()
-    ]
+def _class(each: ObservedClass) -> dict[str, Any]:
+    keys = class_keys(each.request)
+    noted = {name: keys.pop(name) for name in ("name", "prompt_tokens", "output_tokens")}
+    return {
+        **noted,
+        "prompt_note": _note(each.prompt),
+        "output_note": _note(each.output),
+        "rest": [{name: value} for name, value in keys.items()],
+    }
 
 
 def _lengths(tokens: TokenDistribution) -> dict[str, int]:

@@ -19,6 +19,7 @@ from vllm_advisor.verify.watching import longest
 _PEAK = 300.0  # seconds over which the highest rate is taken
 _STEPS = 5  # of that, at which it is looked for
 _MOST_OF_IT = 0.9
+_POINTS = 1000  # of a window, at which sums of gauges are looked at, if they are a second apart
 _FIX = "ask for another --window"
 
 
@@ -141,7 +142,7 @@ class _Window:
             f"sum({self.prometheus.selector(name, self.of_model)})"
             for name in (names.RUNNING, names.WAITING)
         )
-        step = _duration(max(15.0, self.seconds / 1000))
+        step = _duration(self.seconds / _POINTS)
         over = f"(({present})[{_duration(self.seconds)}:{step}])"
         values = [
             _one(self.prometheus.query(f"{function}_over_time{over}"))
@@ -159,7 +160,7 @@ class _Window:
     def covered(self) -> float:
         """Seconds of the window that there is anything of."""
         asked = self.prometheus.selector(names.RUNNING, self.of_model)
-        step = _duration(max(5.0, self.seconds / 1000))
+        step = _duration(self.seconds / _POINTS)
         first = f"min(min_over_time(timestamp({asked})[{_duration(self.seconds)}:{step}]))"
         age = _one(self.prometheus.query(f"time() - {first}"))
         return min(self.seconds, age) if age and age > 0 else self.seconds
