@@ -14,7 +14,6 @@ import pytest
 from vllm_advisor import plugin
 from vllm_advisor.plugin import variables
 from vllm_advisor.plugin.expected import Expected
-from vllm_advisor.plugin.tally import Actual, Tally, line, load_verdict, size_verdict
 
 PLAN = Path(__file__).parents[2] / "golden" / "contract-review" / "expected" / "plan.yaml"
 
@@ -189,6 +188,36 @@ def test_older_versions_tell_blocks_alone(caplog: pytest.LogCaptureFixture) -> N
     assert "KV cache 500 tokens in 5 blocks, predicted 1,000 (-50.0%)" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("parallel", "blocks"),
+    [
+        ({"data_parallel_size": 2, "data_parallel_size_local": 1}, 4096),
+        (
+            {"data_parallel_size": 4, "data_parallel_size_local": 2, "local_engines_only": True},
+            4096,
+        ),
+        ({"data_parallel_size": 2, "data_parallel_rank_local": 1}, 8192),
+        ({"data_parallel_size": None}, 8192),
+    ],
+)
+@pytest.mark.parametrize("tells_tokens", [True, False])  # 0.21 does not
+def test_one_engine_of_several(
+    caplog: pytest.LogCaptureFixture,
+    parallel: dict[str, Any],
+    blocks: int,
+    tells_tokens: bool,
+) -> None:
+    predict(tokens=blocks * 128, blocks=blocks)
+    config = fake_vllm.config(num_gpu_blocks=8192, kv_cache_size_tokens=blocks * 128)
+    if not tells_tokens:
+        del config.cache_config.kv_cache_size_tokens
+    config.parallel_config = SimpleNamespace(**parallel)
+    plugin.StatLogger(config, 1).log_engine_initialized()
+    assert not fake_vllm.lines(caplog)
+    shown = gauges()
+    assert (shown["kv_cache_blocks"], shown["kv_cache_tokens"]) == (blocks, blocks * 128)
+
+
 def test_the_plan_is_found_by_name_or_by_the_served_model(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -267,30 +296,3 @@ def test_a_mark_that_is_none_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> Non
     for mark in ("", "{", "[]", "7", '{"prediction": 3}', '{"prediction": {"other": 1}}'):
         monkeypatch.setenv("_VLLM_ADVISOR_PREFLIGHT", mark)
         plugin.StatLogger(fake_vllm.config()).log_engine_initialized()
-
-
-def test_waiting_is_what_vllm_calls_waiting() -> None:
-    tally = Tally()
-    tally.add(fake_vllm.scheduler_stats(num_waiting_reqs=2, num_skipped_waiting_reqs=3), None)
-    assert (tally.waiting, tally.waiting_peak) == (5, 5)
-
-
-def test_verdicts_of_a_load() -> None:
-    planned = Expected(
-        by="planned", tokens=1000, max_concurrency=4.0, max_model_len=8192, longest_prompt=500
-    )
-    actual = Actual(tokens=1000, num_gpu_blocks=10, max_concurrency=4.0)
-    assert line(Tally(), actual, planned)[0]
-    assert "2 preemptions" in load_verdict(Tally(preemptions=2), actual, planned)[0]
-    waits = Tally(running_peak=2, waiting_peak=3, kv_usage_peak=0.1)
-    assert "max-num-seqs may be too low" in load_verdict(waits, actual, planned)[0]
-    full = Tally(running_peak=4, waiting_peak=3, kv_usage_peak=0.9)
-    assert "more than one server holds" in load_verdict(full, actual, planned)[0]
-    long = Tally(requests=1, prompt_tokens_max=600)
-    assert load_verdict(long, actual, planned) == [
-        "a prompt of 600 tokens, planned were 500 at most"
-    ]
-    short = Tally(requests=50, prompt_tokens_max=400, output_tokens_max=8)
-    assert "no request came near max-model-len 8,192" in load_verdict(short, actual, planned)[0]
-    assert size_verdict(Actual(tokens=995), planned)[0]
-    assert not size_verdict(Actual(tokens=900), planned)[0]
