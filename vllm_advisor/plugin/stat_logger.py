@@ -93,7 +93,8 @@ class Watch:
         self.process = os.getpid()
 
     def ready(self) -> None:
-        """The cache has a size now: compare it."""
+        """The cache has a size now, and all other loggers are made: compare it."""
+        self._gauges.keep()
         self._read_actual()
         same, text = size_verdict(self.actual, self.expected)
         planned = self.expected is not None and self.expected.by == "planned"

@@ -5,56 +5,21 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
+from types import SimpleNamespace
 
 import fake_vllm
 import pytest
 
 from vllm_advisor import plugin
 from vllm_advisor.plugin import variables
-from vllm_advisor.plugin.expected import Expected
 
 PLAN = Path(__file__).parents[2] / "golden" / "contract-review" / "expected" / "plan.yaml"
 
 
-class FakeGauge:
-    made: ClassVar[list[FakeGauge]] = []
-
-    def __init__(self, name: str, *_: str, **options: Any) -> None:
-        if any(g.name == name for g in self.made):
-            raise ValueError(f"Duplicated timeseries: {name}")
-        self.name, self.options, self.value = name, options, None
-        self.made.append(self)
-
-    def labels(self, *values: str) -> FakeGauge:
-        self.labelled = values
-        return self
-
-    def set(self, value: float) -> None:
-        self.value = value
-
-
 @pytest.fixture(autouse=True)
-def prometheus(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeGauge]:
+def _vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_vllm.install(monkeypatch)
-    monkeypatch.setattr(FakeGauge, "made", [])
-    module = ModuleType("prometheus_client")
-    module.Gauge = FakeGauge
-    monkeypatch.setitem(sys.modules, "prometheus_client", module)
-    return {}
-
-
-def gauges() -> dict[str, float | None]:
-    return {g.name.removeprefix("vllm_advisor:"): g.value for g in FakeGauge.made}
-
-
-def predict(tokens: int = 524_288, blocks: int = 4096) -> None:
-    variables.set_mark(
-        Expected(
-            by="predicted", tokens=tokens, num_gpu_blocks=blocks, max_concurrency=128.0
-        ).to_dict()
-    )
+    fake_vllm.install_prometheus(monkeypatch)
 
 
 def test_the_class_derives_from_vllms() -> None:
@@ -68,7 +33,7 @@ def test_a_vllm_without_loggers_is_an_attribute_error(monkeypatch: pytest.Monkey
 
 
 def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixture) -> None:
-    predict()
+    fake_vllm.predict()
     logger = plugin.StatLogger(fake_vllm.config(), 0)
     logger.log_engine_initialized()
     logger.record(
@@ -78,7 +43,7 @@ def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixtur
     logger.log()
     logger.record_sleep_state(1, 0)
     assert not fake_vllm.lines(caplog)
-    shown = gauges()
+    shown = fake_vllm.gauges()
     assert shown["kv_cache_tokens"] == shown["kv_cache_tokens_expected"] == 524_288
     assert (shown["kv_cache_deviation"], shown["kv_cache_usage_peak"]) == (0, 0.5)
     assert (shown["prompt_tokens"], shown["prompt_tokens_max"]) == (140, 100)
@@ -87,7 +52,7 @@ def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixtur
 
 
 def test_less_cache_than_predicted_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    predict(tokens=1_048_576)
+    fake_vllm.predict(tokens=1_048_576)
     plugin.StatLogger(vllm_config=fake_vllm.config(), engine_index=1).log_engine_initialized()
     assert fake_vllm.lines(caplog, 30) == [
         (
@@ -101,7 +66,7 @@ def test_verdicts_come_at_intervals_and_when_something_was_served(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("VLLM_ADVISOR_INTERVAL", "0.000001")
-    predict()
+    fake_vllm.predict()
     logger = plugin.StatLogger(fake_vllm.config())
     logger.log_engine_initialized()
     logger.log()
@@ -156,18 +121,12 @@ def test_configs_of_another_shape(config: object, caplog: pytest.LogCaptureFixtu
     assert not fake_vllm.lines(caplog, 30)
 
 
-def test_signatures_of_other_versions() -> None:
-    logger = plugin.StatLogger(fake_vllm.config(), engine_index=0, client_count=2)
-    logger.record(None, None, None, 0, "new", more=True)
-    logger.record_sleep_state(is_awake=1, level=2, reason="new")
-
-
 def test_off_watches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_ADVISOR", "off")
     logger = plugin.StatLogger(fake_vllm.config())
     logger.log_engine_initialized()
     logger.record(None, None)
-    assert not FakeGauge.made
+    assert not fake_vllm.FakeGauge.made
 
 
 def test_two_engines_share_the_gauges_and_a_registry_that_has_them_is_no_fault(
@@ -179,43 +138,6 @@ def test_two_engines_share_the_gauges_and_a_registry_that_has_them_is_no_fault(
     monkeypatch.setattr("vllm_advisor.plugin.gauges._made", {})
     plugin.StatLogger(fake_vllm.config(), 0).record(fake_vllm.scheduler_stats(), None)
     assert "no gauges: ValueError: Duplicated" in fake_vllm.lines(caplog)[0]
-
-
-def test_older_versions_tell_blocks_alone(caplog: pytest.LogCaptureFixture) -> None:
-    predict(tokens=1000, blocks=10)
-    logger = plugin.StatLogger(fake_vllm.config(kv_cache_size_tokens=None, num_gpu_blocks=5))
-    logger.log_engine_initialized()
-    assert "KV cache 500 tokens in 5 blocks, predicted 1,000 (-50.0%)" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("parallel", "blocks"),
-    [
-        ({"data_parallel_size": 2, "data_parallel_size_local": 1}, 4096),
-        (
-            {"data_parallel_size": 4, "data_parallel_size_local": 2, "local_engines_only": True},
-            4096,
-        ),
-        ({"data_parallel_size": 2, "data_parallel_rank_local": 1}, 8192),
-        ({"data_parallel_size": None}, 8192),
-    ],
-)
-@pytest.mark.parametrize("tells_tokens", [True, False])  # 0.21 does not
-def test_one_engine_of_several(
-    caplog: pytest.LogCaptureFixture,
-    parallel: dict[str, Any],
-    blocks: int,
-    tells_tokens: bool,
-) -> None:
-    predict(tokens=blocks * 128, blocks=blocks)
-    config = fake_vllm.config(num_gpu_blocks=8192, kv_cache_size_tokens=blocks * 128)
-    if not tells_tokens:
-        del config.cache_config.kv_cache_size_tokens
-    config.parallel_config = SimpleNamespace(**parallel)
-    plugin.StatLogger(config, 1).log_engine_initialized()
-    assert not fake_vllm.lines(caplog)
-    shown = gauges()
-    assert (shown["kv_cache_blocks"], shown["kv_cache_tokens"]) == (blocks, blocks * 128)
 
 
 def test_the_plan_is_found_by_name_or_by_the_served_model(
@@ -260,13 +182,13 @@ def test_a_plan_that_cannot_be_read_is_one_line(
     if text is not None:
         path.write_text(text, encoding="utf-8")
     monkeypatch.setenv("VLLM_ADVISOR_PLAN", str(path))
-    predict()
+    fake_vllm.predict()
     logger = plugin.StatLogger(fake_vllm.config())
     logger.log_engine_initialized()
     said = fake_vllm.lines(caplog)
     assert len(said) == 1
     assert f"no comparison with the plan {path}: {says}" in said[0]
-    assert gauges()["kv_cache_tokens_expected"] == 524_288, "its own prediction stands in"
+    assert fake_vllm.gauges()["kv_cache_tokens_expected"] == 524_288, "its own prediction stands in"
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"x" * 4_000_001])
