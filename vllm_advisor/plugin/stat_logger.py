@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 from vllm_advisor.plugin import variables
-from vllm_advisor.plugin.expected import Expected, expected_by
+from vllm_advisor.plugin.expected import Expected, expected_by, expected_of
 from vllm_advisor.plugin.guard import say
 from vllm_advisor.plugin.tally import Actual, Tally, line, prefix, size_verdict
 
@@ -141,13 +141,8 @@ class Watch:
             blocks //= _engines(self._config)
         tokens = getattr(cache, "kv_cache_size_tokens", None)
         block = getattr(cache, "block_size", None)
-        if tokens is None and self.expected is not None and self.expected.num_gpu_blocks:
-            # Older versions tell blocks alone; tokens are blocks times what a block is worth, and
-            # that is the same for all blocks of one model.
-            worth = (self.expected.tokens or 0) / self.expected.num_gpu_blocks
-            tokens = round(blocks * worth) if blocks and worth else None
-        elif tokens is None and blocks and block:
-            tokens = blocks * block
+        if tokens is None and blocks:  # 0.21 tells blocks alone
+            tokens = round(blocks * (_worth(self.expected) or block or 0)) or None
         self.actual = Actual(
             tokens=tokens,
             num_gpu_blocks=blocks,
@@ -156,6 +151,17 @@ class Watch:
 
     def _show(self) -> None:
         self._gauges.show(self.tally, self.actual, self.expected)
+
+
+def _worth(expected: Expected | None) -> float | None:
+    """Tokens that a block is worth: the same for all blocks of one model.
+
+    What the check computed is of this very server; a plan may be of another block size.
+    """
+    for one in (expected_of(variables.marked_prediction()), expected):
+        if one is not None and one.tokens and one.num_gpu_blocks:
+            return one.tokens / one.num_gpu_blocks
+    return None
 
 
 def _engines(config: Any) -> int:

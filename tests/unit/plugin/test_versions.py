@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,6 +44,26 @@ def test_older_versions_tell_blocks_alone(caplog: pytest.LogCaptureFixture) -> N
     logger = plugin.StatLogger(fake_vllm.config(kv_cache_size_tokens=None, num_gpu_blocks=5))
     logger.log_engine_initialized()
     assert "KV cache 500 tokens in 5 blocks, predicted 1,000 (-50.0%)" in caplog.text
+
+
+def test_a_block_is_worth_what_the_check_computed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    figures = (
+        "kv_cache: {tokens: 600000, num_gpu_blocks: 4687, max_concurrency: 9}, "
+        "max_model_len: {configured: 9}"
+    )
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        f"instances: [{{name: a, classes: [], engine_args: {{}}, figures: {{{figures}}}}}]", "utf-8"
+    )
+    monkeypatch.setenv("VLLM_ADVISOR_PLAN", str(plan))
+    config = fake_vllm.config(kv_cache_size_tokens=None)
+    plugin.StatLogger(config).log_engine_initialized()
+    assert "a: KV cache 524,344 tokens in 4,096 blocks, planned 600,000" in caplog.text
+    fake_vllm.predict()
+    plugin.StatLogger(config).log_engine_initialized()
+    assert "a: KV cache 524,288 tokens in 4,096 blocks, planned 600,000" in caplog.text
 
 
 @pytest.mark.parametrize(
