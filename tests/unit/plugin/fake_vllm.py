@@ -86,10 +86,12 @@ def iteration_stats(*lengths: tuple[int, int], preempted: int = 0) -> SimpleName
     return SimpleNamespace(num_preempted_reqs=preempted, finished_requests=finished)
 
 
-def install(patch: pytest.MonkeyPatch, argv: list[str] | None = None) -> type[EngineArgs]:
+def install(
+    patch: pytest.MonkeyPatch, argv: list[str] | None = None, version: str = "0.32.0+cpu"
+) -> type[EngineArgs]:
     """Put the modules where vLLM's would be, and let this process look like ``vllm serve``."""
     vllm = ModuleType("vllm")
-    vllm.__version__ = "0.32.0+cpu"
+    vllm.__version__ = version
     arg_utils = ModuleType("vllm.engine.arg_utils")
     fresh = type("EngineArgs", (EngineArgs,), {})
     fresh.create_engine_config = EngineArgs.create_engine_config
