@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "real"))
 from vllm_server import launched, write_model
 
 LIMIT = 0.5  # seconds
-OTHERS = ",".join(
-    sorted(e.name for e in entry_points() if e.group.startswith("vllm.") and e.name != "advisor")
-)
+GROUPS = ("general", "platform", "io_processor", "stat_logger", "endpoint")
+FOUND = {e.name for group in GROUPS for e in entry_points(group=f"vllm.{group}_plugins")}
+OTHERS = ",".join(sorted(FOUND - {"advisor"}))
 MODES = {"without": {"VLLM_PLUGINS": OTHERS}, "with": {"VLLM_PLUGINS": f"{OTHERS},advisor"}}
 CHECKED = re.compile(r"vllm-advisor: checked in ([\d.]+) s")
 # vllm serve, but for what comes after its configuration.

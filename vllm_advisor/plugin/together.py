@@ -10,12 +10,13 @@ import atexit
 import importlib
 import os
 import sys
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 from vllm_advisor.plugin.expected import Expected, expected_by
 from vllm_advisor.plugin.gauges import PREFIX
-from vllm_advisor.plugin.guard import say
+from vllm_advisor.plugin.guard import Running, TimeOverError, say
 from vllm_advisor.plugin.tally import Actual, Tally, line, prefix
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # vLLM sets it before it makes its configuration
@@ -37,21 +38,25 @@ def arrange(config: Any) -> None:
         config: the VllmConfig.
     """
     if os.environ.get(_FOLDER):
-        # Now, since no thread can be started at the end. vLLM's folder is still there then:
-        # what is registered last comes first.
-        atexit.register(last_words, expected_by(config), os.getpid())
+        # A plan is read beside the start, and not at the end: then no thread can be started.
+        reading = Running(lambda: expected_by(config))
+        # vLLM's folder is still there then: what is registered last comes first.
+        atexit.register(last_words, reading, os.getpid())
 
 
-def last_words(expected: Expected | None, process: int) -> None:
+def last_words(reading: Running[Expected | None], process: int) -> None:
     """One line for each engine that served something.
 
     Args:
-        expected: what the server was to hold.
+        reading: gives what the server was to hold.
         process: the one that is to speak; a copy of it is not.
     """
     if process != os.getpid() or _WATCHING in sys.modules:
         return
     try:
+        expected = None
+        with suppress(TimeOverError, RuntimeError):
+            expected = reading.result(0.0)
         for engine, shown in sorted(_shown().items()):
             tally, actual = _tally(shown), _actual(shown)
             if tally.requests:

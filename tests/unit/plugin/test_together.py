@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from vllm_advisor import plugin
 from vllm_advisor.plugin import together
 from vllm_advisor.plugin.expected import Expected
 from vllm_advisor.plugin.gauges import values
+from vllm_advisor.plugin.guard import Running
 from vllm_advisor.plugin.tally import Actual, Tally
 
 PREDICTED = Expected(by="predicted", tokens=524_288, num_gpu_blocks=4096, max_concurrency=128.0)
@@ -41,6 +43,12 @@ def shown(tally: Tally, engine: int = 0) -> Iterator[SimpleNamespace]:
     for name, value in values(tally, actual, PREDICTED):
         sample = SimpleNamespace(labels={"engine": str(engine), "model_name": "m"}, value=value)
         yield SimpleNamespace(name=f"vllm_advisor:{name}", samples=[sample])
+
+
+def read(expected: Expected | None) -> Running[Expected | None]:
+    reading = Running(lambda: expected)
+    reading.result(9)
+    return reading
 
 
 @pytest.fixture
@@ -70,7 +78,7 @@ def test_all_servers_together_in_one_line(
     collected: list[SimpleNamespace], caplog: pytest.LogCaptureFixture
 ) -> None:
     collected.extend(shown(SEEN))
-    together.last_words(PREDICTED, os.getpid())
+    together.last_words(read(PREDICTED), os.getpid())
     (said,) = fake_vllm.lines(caplog)
     assert said.startswith(
         "vllm-advisor: at the end, all API servers together: KV cache 524,288 tokens in 4,096 "
@@ -80,12 +88,22 @@ def test_all_servers_together_in_one_line(
     )
 
 
+def test_a_plan_that_is_not_read_in_time_is_none(
+    collected: list[SimpleNamespace], caplog: pytest.LogCaptureFixture
+) -> None:
+    collected.extend(shown(SEEN))
+    goes_on = Event()
+    together.last_words(Running(goes_on.wait), os.getpid())
+    goes_on.set()
+    assert "4,096 blocks, nothing was planned or predicted" in fake_vllm.lines(caplog)[0]
+
+
 def test_a_line_for_each_engine_that_served(
     collected: list[SimpleNamespace], caplog: pytest.LogCaptureFixture
 ) -> None:
     for engine, tally in enumerate((SEEN, Tally(), SEEN)):
         collected.extend(shown(tally, engine))
-    together.last_words(None, os.getpid())
+    together.last_words(read(None), os.getpid())
     assert [s.split(" at the end")[0] for s in fake_vllm.lines(caplog)] == [
         "vllm-advisor:",
         "vllm-advisor: engine 2:",
@@ -98,9 +116,9 @@ def test_it_is_silent_where_another_speaks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     collected.extend(shown(SEEN))
-    together.last_words(PREDICTED, os.getpid() + 1)
+    together.last_words(read(PREDICTED), os.getpid() + 1)
     monkeypatch.setitem(sys.modules, "vllm_advisor.plugin.stat_logger", ModuleType("served"))
-    together.last_words(PREDICTED, os.getpid())
+    together.last_words(read(PREDICTED), os.getpid())
     assert not fake_vllm.lines(caplog)
 
 
@@ -108,7 +126,7 @@ def test_faults_stay_here(
     collected: list[SimpleNamespace], caplog: pytest.LogCaptureFixture
 ) -> None:
     collected.append(SimpleNamespace(name="vllm_advisor:x", samples=[SimpleNamespace(labels={})]))
-    together.last_words(PREDICTED, os.getpid())
+    together.last_words(read(PREDICTED), os.getpid())
     assert fake_vllm.lines(caplog, 0) == ["vllm-advisor: no last verdict: KeyError: 'engine'"]
 
 
