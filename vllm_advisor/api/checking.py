@@ -11,7 +11,6 @@ from vllm_advisor.api.check_report import CheckedInstance, CheckReport
 from vllm_advisor.api.check_sources import read_sources
 from vllm_advisor.api.reviewing import review
 from vllm_advisor.api.rule_choice import CheckOptions
-from vllm_advisor.api.served_traffic import with_traffic
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.rules.protocol import SourceSubject, Subject
 from vllm_advisor.rules.registry import run_rules, run_source_rules
@@ -83,6 +82,9 @@ def check(
         for instance in deployed.instances
     ]
     if workload is not None:
+        # What reads workload files is a tenth of all that is loaded; the plugin never needs it.
+        from vllm_advisor.api.served_traffic import with_traffic
+
         checked = with_traffic(checked, workload, classes=classes, replicas=replicas)
     for deployed in sources.deployed:
         subjects = tuple(s for s in checked if s.deployed is deployed)
