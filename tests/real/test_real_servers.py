@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_real_plugin import CHECKED, ask, metrics
+from test_real_plugin import CHECKED, OF_OTHER_RELEASES, ask, metrics
 from vllm_server import launched, write_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
@@ -59,9 +59,7 @@ def test_engines_and_api_servers_side_by_side(tmp_path: Path) -> None:
     assert "engine 1: at the end" in last[1]
 
 
-@pytest.mark.skipif(
-    not os.environ.get("OTHER_RELEASE"), reason="make test-vllm tries it with other releases"
-)
+@OF_OTHER_RELEASES
 def test_a_program_that_serves_nothing_is_left_alone(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model")
     script = tmp_path / "offline.py"
