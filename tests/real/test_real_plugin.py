@@ -8,7 +8,7 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from test_real_oracle import MODELS
 from test_real_plan import GEMMA3, MLA
 from vllm_server import BootError, BootResult, Server, launched, write_model
 
+from vllm_advisor.knowledge.engines import load_engine
 from vllm_advisor.plugin.checking import LIMIT
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
@@ -26,6 +27,10 @@ PREDICTED = re.compile(
     r"vllm-advisor: predicted: .*KV cache [\d.]+ GiB = ([\d,]+) tokens, ([\d.]+)"
 )
 CHECKED = re.compile(r"vllm-advisor: checked in ([\d.]+) s")
+# Minutes of CI that prove little more there: what is left out of vLLM's list is not its business.
+OF_OTHER_RELEASES = pytest.mark.skipif(
+    not os.environ.get("OTHER_RELEASE"), reason="make test-vllm tries it with other releases"
+)
 DEV_MODE = {"VLLM_SERVER_DEV_MODE": "1"}  # an error that vLLM itself does not mind
 # A plugin that breaks wherever it can, by way of a module that every Python loads at its start.
 SABOTAGE = """
@@ -168,6 +173,7 @@ def test_a_broken_plugin_does_not_stop_the_server(tmp_path: Path) -> None:
     assert log.count("sabotage of vllm_advisor.plugin.checking") == 1
 
 
+@OF_OTHER_RELEASES
 def test_a_plugin_that_is_not_chosen_leaves_no_trace(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model")
     with launched(model, env={"VLLM_PLUGINS": ""}) as server:
@@ -190,6 +196,8 @@ def test_predicted_tokens_are_the_logged_ones(
     words: tuple[str, ...],
     boot_tiny_llama: Callable[..., BootResult],
 ) -> None:
+    if name != "gemma3" and not load_engine(version("vllm").partition("+")[0]).layout_checked:
+        pytest.skip("the KV cache of this release was not compared; its CPU build may refuse MLA")
     started = boot_tiny_llama(*words, config=config)
     found = PREDICTED.search(started.log)
     assert found is not None, [s for s in started.log.splitlines() if "vllm-advisor:" in s]

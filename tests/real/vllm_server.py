@@ -17,8 +17,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+# One line, or two up to 0.22 or so.
 CAPACITY = re.compile(
-    r"KV cache size: ([\d,]+) tokens, Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x"
+    r"KV cache size: ([\d,]+) tokens(?:, |\n.*?)"
+    r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x"
 )
 TINY_LLAMA = {
     "architectures": ["LlamaForCausalLM"],

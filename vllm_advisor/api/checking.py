@@ -12,7 +12,6 @@ from vllm_advisor.api.check_report import CheckedInstance, CheckReport
 from vllm_advisor.api.check_sources import read_sources
 from vllm_advisor.api.reviewing import review
 from vllm_advisor.api.rule_choice import CheckOptions
-from vllm_advisor.api.served_traffic import with_traffic
 from vllm_advisor.parse.remarks import Note
 from vllm_advisor.render.figures import figures_dict
 from vllm_advisor.rules.protocol import SourceSubject, Subject
@@ -103,6 +102,9 @@ def check(
 
         refuse_other_gpus(memory, (s.node.accelerator.id for s in checked if s.node is not None))
     if workload is not None:
+        # What reads workload files is a tenth of all that is loaded; the plugin never needs it.
+        from vllm_advisor.api.served_traffic import with_traffic
+
         checked = with_traffic(checked, workload, classes=classes, replicas=replicas)
     for deployed in sources.deployed:
         subjects = tuple(s for s in checked if s.deployed is deployed)

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from vllm_advisor.errors import InputError
+from vllm_advisor.plugin import variables
+from vllm_advisor.plugin.guard import Running, say
+from vllm_advisor.plugin.words import served_names
 
 _MOST = 4_000_000  # bytes of a plan.yaml
+_LIMIT = 3.0  # seconds to read one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,30 @@ def expected_of(found: Mapping[str, Any] | None) -> Expected | None:
     if not found or not set(found) <= set(Expected.__dataclass_fields__):
         return None
     return Expected(**found)
+
+
+def expected_by(config: Any) -> Expected | None:
+    """What the plan says of the server with this VllmConfig, else what the check computed."""
+    path = variables.value(variables.PLAN)
+    predicted = expected_of(variables.marked_prediction())
+    if not path:
+        return predicted
+    instance = variables.value(variables.INSTANCE)
+    names = _names(config)
+    try:
+        reading = Running(lambda: read_planned(path, instance=instance, names=names))
+        return reading.result(_LIMIT)
+    except Exception as error:
+        says = getattr(error.__cause__, "what", None) or str(error)
+        say("warning", f"no comparison with the plan {path}: {says}")
+        return predicted
+
+
+def _names(config: Any) -> tuple[str, ...]:
+    """What the server calls its model: only the first is in the config, the command has all."""
+    served = getattr(getattr(config, "model_config", None), "served_model_name", None) or ()
+    first = [served] if isinstance(served, str) else list(served)
+    return tuple(dict.fromkeys((*map(str, first), *served_names())))
 
 
 def read_planned(path: str, *, instance: str, names: tuple[str, ...]) -> Expected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from vllm_advisor.plugin.expected import Expected
@@ -55,6 +56,20 @@ class Gauges:
                 self._children[name] = _made[name].labels(model_name, str(engine))
         except Exception as error:
             self._children = {}
+            say_once("info", f"no gauges: {type(error).__name__}: {error}")
+
+    def keep(self) -> None:
+        """Put them back where they are read: some versions of vLLM take them away.
+
+        Up to 0.24 or so its own metrics, which are made after all plugins, first clear the registry
+        of all that has "vllm" in its name.
+        """
+        try:
+            registry = importlib.import_module("prometheus_client").REGISTRY
+            for name in self._children:
+                with suppress(ValueError):  # it is there
+                    registry.register(_made[name])
+        except Exception as error:
             say_once("info", f"no gauges: {type(error).__name__}: {error}")
 
     def show(self, tally: Tally, actual: Actual, expected: Expected | None) -> None:

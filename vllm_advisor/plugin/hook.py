@@ -47,6 +47,8 @@ def _wrapped(original: Callable[..., Any], prepared: Any) -> Callable[..., Any]:
         refusal = _finish(check, config, self)
         if refusal:
             raise ValueError(refusal)
+        if check is not None:
+            _arrange_the_end(config)
         return config
 
     setattr(create_engine_config, _MARK, True)
@@ -85,3 +87,13 @@ def _finish(check: Any, config: Any, engine_args: Any) -> str | None:
         say("warning", f"not checked: {type(error).__name__}: {error}")
         return None
     return refusal
+
+
+def _arrange_the_end(config: Any) -> None:
+    """Where others serve and this process only started them, it has the last word for them."""
+    try:
+        from vllm_advisor.plugin.together import arrange
+
+        arrange(config)
+    except Exception as error:
+        say("debug", f"no last verdict: {type(error).__name__}: {error}")

@@ -9,11 +9,10 @@ import weakref
 from typing import Any
 
 from vllm_advisor.plugin import variables
-from vllm_advisor.plugin.expected import Expected, expected_of
-from vllm_advisor.plugin.guard import Running, say
-from vllm_advisor.plugin.tally import Actual, Tally, line, size_verdict
+from vllm_advisor.plugin.expected import Expected, expected_by, expected_of
+from vllm_advisor.plugin.guard import say
+from vllm_advisor.plugin.tally import Actual, Tally, line, prefix, size_verdict
 
-_PLAN_LIMIT = 3.0  # seconds to read a plan
 _SHOW_EVERY = 1.0  # seconds between two settings of the gauges
 
 
@@ -84,8 +83,7 @@ class Watch:
         self._config = vllm_config
         self._engine = engine
         self._interval = variables.interval()
-        self._names = _served_names(vllm_config)
-        self.expected: Expected | None = _expected(self._names)
+        self.expected: Expected | None = expected_by(vllm_config)
         self.tally = Tally()
         self.actual = Actual()
         self._gauges = Gauges(_model_name(vllm_config), engine)
@@ -95,7 +93,8 @@ class Watch:
         self.process = os.getpid()
 
     def ready(self) -> None:
-        """The cache has a size now: compare it."""
+        """The cache has a size now, and all other loggers are made: compare it."""
+        self._gauges.keep()
         self._read_actual()
         same, text = size_verdict(self.actual, self.expected)
         planned = self.expected is not None and self.expected.by == "planned"
@@ -133,22 +132,17 @@ class Watch:
 
     @property
     def _prefix(self) -> str:
-        named = self.expected.instance if self.expected else ""
-        engine = f"engine {self._engine}: " if self._engine else ""
-        return f"{named}: {engine}" if named else engine
+        return prefix(self.expected, self._engine)
 
     def _read_actual(self) -> None:
         cache = getattr(self._config, "cache_config", None)
         blocks = getattr(cache, "num_gpu_blocks", None)
+        if blocks:
+            blocks //= _engines(self._config)
         tokens = getattr(cache, "kv_cache_size_tokens", None)
         block = getattr(cache, "block_size", None)
-        if tokens is None and self.expected is not None and self.expected.num_gpu_blocks:
-            # Older versions tell blocks alone; tokens are blocks times what a block is worth, and
-            # that is the same for all blocks of one model.
-            worth = (self.expected.tokens or 0) / self.expected.num_gpu_blocks
-            tokens = round(blocks * worth) if blocks and worth else None
-        elif tokens is None and blocks and block:
-            tokens = blocks * block
+        if tokens is None and blocks:  # 0.21 tells blocks alone
+            tokens = round(blocks * (_worth(self.expected) or block or 0)) or None
         self.actual = Actual(
             tokens=tokens,
             num_gpu_blocks=blocks,
@@ -159,6 +153,27 @@ class Watch:
         self._gauges.show(self.tally, self.actual, self.expected)
 
 
+def _worth(expected: Expected | None) -> float | None:
+    """Tokens that a block is worth: the same for all blocks of one model.
+
+    What the check computed is of this very server; a plan may be of another block size.
+    """
+    for one in (expected_of(variables.marked_prediction()), expected):
+        if one is not None and one.tokens and one.num_gpu_blocks:
+            return one.tokens / one.num_gpu_blocks
+    return None
+
+
+def _engines(config: Any) -> int:
+    """How many engines this front end talks to: it has the sum of their blocks in its config."""
+    parallel = getattr(config, "parallel_config", None)
+    own = getattr(parallel, "local_engines_only", False)
+    many = getattr(parallel, f"data_parallel_size{'_local' if own else ''}", 1)
+    if getattr(parallel, "data_parallel_rank_local", None) is not None:
+        return 1  # somebody else starts the engines, one by one
+    return many if isinstance(many, int) and many > 0 else 1
+
+
 def _last_words(watch: Watch) -> None:
     try:
         if not watch.over and watch.process == os.getpid():  # not in a copy that was forked
@@ -167,36 +182,7 @@ def _last_words(watch: Watch) -> None:
         say("debug", f"no last verdict: {type(error).__name__}: {error}")
 
 
-def _served_names(config: Any) -> tuple[str, ...]:
-    model = getattr(config, "model_config", None)
-    served = getattr(model, "served_model_name", None) or ()
-    names = [served] if isinstance(served, str) else list(served)
-    # Only the first name stays in the config; the command has the others.
-    from vllm_advisor.plugin.words import served_names
-
-    found = dict.fromkeys((*map(str, names), *served_names()))
-    return tuple(found)
-
-
 def _model_name(config: Any) -> str:
     """The label of vLLM's own metrics."""
     name = getattr(getattr(config, "model_config", None), "served_model_name", "") or ""
     return str(name if isinstance(name, str) else name[0])
-
-
-def _expected(names: tuple[str, ...]) -> Expected | None:
-    """What the plan says, else what the check computed."""
-    path = variables.value(variables.PLAN)
-    predicted = expected_of(variables.marked_prediction())
-    if not path:
-        return predicted
-    from vllm_advisor.plugin.expected import read_planned
-
-    instance = variables.value(variables.INSTANCE)
-    try:
-        reading = Running(lambda: read_planned(path, instance=instance, names=names))
-        return reading.result(_PLAN_LIMIT)
-    except Exception as error:
-        says = getattr(error.__cause__, "what", None) or str(error)
-        say("warning", f"no comparison with the plan {path}: {says}")
-        return predicted

@@ -125,6 +125,12 @@ def load_verdict(tally: Tally, actual: Actual, expected: Expected | None) -> lis
     return found
 
 
+def prefix(expected: Expected | None, engine: int) -> str:
+    """Which instance and engine a line is about; empty where that is clear."""
+    named = f"{expected.instance}: " if expected and expected.instance else ""
+    return f"{named}engine {engine}: " if engine else named
+
+
 def line(tally: Tally, actual: Actual, expected: Expected | None) -> tuple[bool, str]:
     """Whether all is as expected, and the verdict in one line."""
     as_expected, size = size_verdict(actual, expected)

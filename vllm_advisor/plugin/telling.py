@@ -115,4 +115,6 @@ def predicted_line(report: SizeReport) -> str:
     length = format_tokens(report.settings.max_model_len)
     many = f"{capacity.max_concurrency:.2f} requests of {length} tokens at once"
     unsure = "" if report.confidence == "high" else f"; confidence {report.confidence.value}"
+    if any(a.id == "vllm-version-not-compared" for a in report.assumptions):
+        unsure += "; this version of vLLM was not compared"
     return f"predicted: {', '.join(parts)}, {many}{unsure}"

@@ -6,9 +6,35 @@ import logging
 import sys
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+
+from vllm_advisor.plugin import variables
+from vllm_advisor.plugin.expected import Expected
+
+
+class FakeGauge:
+    """As prometheus_client's, in a registry that is nothing but a list."""
+
+    made: ClassVar[list[FakeGauge]] = []  # those that are registered
+
+    def __init__(self, name: str, *_: str, **options: Any) -> None:
+        self.name, self.options, self.value = name, options, None
+        self.register(self)
+
+    @classmethod
+    def register(cls, gauge: FakeGauge) -> None:
+        if any(g.name == gauge.name for g in cls.made):
+            raise ValueError(f"Duplicated timeseries: {gauge.name}")
+        cls.made.append(gauge)
+
+    def labels(self, *values: str) -> FakeGauge:
+        self.labelled = values
+        return self
+
+    def set(self, value: float) -> None:
+        self.value = value
 
 
 @dataclass
@@ -60,10 +86,12 @@ def iteration_stats(*lengths: tuple[int, int], preempted: int = 0) -> SimpleName
     return SimpleNamespace(num_preempted_reqs=preempted, finished_requests=finished)
 
 
-def install(patch: pytest.MonkeyPatch, argv: list[str] | None = None) -> type[EngineArgs]:
+def install(
+    patch: pytest.MonkeyPatch, argv: list[str] | None = None, version: str = "0.32.0+cpu"
+) -> type[EngineArgs]:
     """Put the modules where vLLM's would be, and let this process look like ``vllm serve``."""
     vllm = ModuleType("vllm")
-    vllm.__version__ = "0.32.0+cpu"
+    vllm.__version__ = version
     arg_utils = ModuleType("vllm.engine.arg_utils")
     fresh = type("EngineArgs", (EngineArgs,), {})
     fresh.create_engine_config = EngineArgs.create_engine_config
@@ -87,3 +115,23 @@ def lines(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[s
     return [
         r.getMessage() for r in caplog.records if r.name == "vllm.advisor" and r.levelno >= level
     ]
+
+
+def install_prometheus(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FakeGauge, "made", [])
+    module = ModuleType("prometheus_client")
+    module.Gauge = FakeGauge
+    module.REGISTRY = SimpleNamespace(register=FakeGauge.register)
+    patch.setitem(sys.modules, "prometheus_client", module)
+
+
+def gauges() -> dict[str, float | None]:
+    return {g.name.removeprefix("vllm_advisor:"): g.value for g in FakeGauge.made}
+
+
+def predict(tokens: int = 524_288, blocks: int = 4096) -> None:
+    variables.set_mark(
+        Expected(
+            by="predicted", tokens=tokens, num_gpu_blocks=blocks, max_concurrency=128.0
+        ).to_dict()
+    )

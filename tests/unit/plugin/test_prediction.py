@@ -87,6 +87,19 @@ def test_the_prediction_is_what_size_says(
 
 
 @pytest.mark.usefixtures("h100")
+@pytest.mark.parametrize(("version", "told"), [("0.21.0", True), ("0.32.0+cpu", False)])
+def test_a_version_that_was_not_compared_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: str, told: object
+) -> None:
+    argv = ["vllm", "serve", LLAMA, "--host", "127.0.0.1"]
+    engine_args = fake_vllm.install(monkeypatch, argv, version)
+    plugin.preflight()
+    engine_args(model=LLAMA, result=cuda_config(LLAMA)).create_engine_config()
+    (line,) = [line for line in fake_vllm.lines(caplog) if "predicted" in line]
+    assert line.endswith("; this version of vLLM was not compared") is told
+
+
+@pytest.mark.usefixtures("h100")
 def test_a_model_nobody_knows_is_what_vllm_has_loaded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,57 +5,21 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
+from types import SimpleNamespace
 
 import fake_vllm
 import pytest
 
 from vllm_advisor import plugin
 from vllm_advisor.plugin import variables
-from vllm_advisor.plugin.expected import Expected
-from vllm_advisor.plugin.tally import Actual, Tally, line, load_verdict, size_verdict
 
 PLAN = Path(__file__).parents[2] / "golden" / "contract-review" / "expected" / "plan.yaml"
 
 
-class FakeGauge:
-    made: ClassVar[list[FakeGauge]] = []
-
-    def __init__(self, name: str, *_: str, **options: Any) -> None:
-        if any(g.name == name for g in self.made):
-            raise ValueError(f"Duplicated timeseries: {name}")
-        self.name, self.options, self.value = name, options, None
-        self.made.append(self)
-
-    def labels(self, *values: str) -> FakeGauge:
-        self.labelled = values
-        return self
-
-    def set(self, value: float) -> None:
-        self.value = value
-
-
 @pytest.fixture(autouse=True)
-def prometheus(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeGauge]:
+def _vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_vllm.install(monkeypatch)
-    monkeypatch.setattr(FakeGauge, "made", [])
-    module = ModuleType("prometheus_client")
-    module.Gauge = FakeGauge
-    monkeypatch.setitem(sys.modules, "prometheus_client", module)
-    return {}
-
-
-def gauges() -> dict[str, float | None]:
-    return {g.name.removeprefix("vllm_advisor:"): g.value for g in FakeGauge.made}
-
-
-def predict(tokens: int = 524_288, blocks: int = 4096) -> None:
-    variables.set_mark(
-        Expected(
-            by="predicted", tokens=tokens, num_gpu_blocks=blocks, max_concurrency=128.0
-        ).to_dict()
-    )
+    fake_vllm.install_prometheus(monkeypatch)
 
 
 def test_the_class_derives_from_vllms() -> None:
@@ -69,7 +33,7 @@ def test_a_vllm_without_loggers_is_an_attribute_error(monkeypatch: pytest.Monkey
 
 
 def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixture) -> None:
-    predict()
+    fake_vllm.predict()
     logger = plugin.StatLogger(fake_vllm.config(), 0)
     logger.log_engine_initialized()
     logger.record(
@@ -79,7 +43,7 @@ def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixtur
     logger.log()
     logger.record_sleep_state(1, 0)
     assert not fake_vllm.lines(caplog)
-    shown = gauges()
+    shown = fake_vllm.gauges()
     assert shown["kv_cache_tokens"] == shown["kv_cache_tokens_expected"] == 524_288
     assert (shown["kv_cache_deviation"], shown["kv_cache_usage_peak"]) == (0, 0.5)
     assert (shown["prompt_tokens"], shown["prompt_tokens_max"]) == (140, 100)
@@ -88,7 +52,7 @@ def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixtur
 
 
 def test_less_cache_than_predicted_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    predict(tokens=1_048_576)
+    fake_vllm.predict(tokens=1_048_576)
     plugin.StatLogger(vllm_config=fake_vllm.config(), engine_index=1).log_engine_initialized()
     assert fake_vllm.lines(caplog, 30) == [
         (
@@ -102,7 +66,7 @@ def test_verdicts_come_at_intervals_and_when_something_was_served(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("VLLM_ADVISOR_INTERVAL", "0.000001")
-    predict()
+    fake_vllm.predict()
     logger = plugin.StatLogger(fake_vllm.config())
     logger.log_engine_initialized()
     logger.log()
@@ -157,18 +121,12 @@ def test_configs_of_another_shape(config: object, caplog: pytest.LogCaptureFixtu
     assert not fake_vllm.lines(caplog, 30)
 
 
-def test_signatures_of_other_versions() -> None:
-    logger = plugin.StatLogger(fake_vllm.config(), engine_index=0, client_count=2)
-    logger.record(None, None, None, 0, "new", more=True)
-    logger.record_sleep_state(is_awake=1, level=2, reason="new")
-
-
 def test_off_watches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_ADVISOR", "off")
     logger = plugin.StatLogger(fake_vllm.config())
     logger.log_engine_initialized()
     logger.record(None, None)
-    assert not FakeGauge.made
+    assert not fake_vllm.FakeGauge.made
 
 
 def test_two_engines_share_the_gauges_and_a_registry_that_has_them_is_no_fault(
@@ -180,13 +138,6 @@ def test_two_engines_share_the_gauges_and_a_registry_that_has_them_is_no_fault(
     monkeypatch.setattr("vllm_advisor.plugin.gauges._made", {})
     plugin.StatLogger(fake_vllm.config(), 0).record(fake_vllm.scheduler_stats(), None)
     assert "no gauges: ValueError: Duplicated" in fake_vllm.lines(caplog)[0]
-
-
-def test_older_versions_tell_blocks_alone(caplog: pytest.LogCaptureFixture) -> None:
-    predict(tokens=1000, blocks=10)
-    logger = plugin.StatLogger(fake_vllm.config(kv_cache_size_tokens=None, num_gpu_blocks=5))
-    logger.log_engine_initialized()
-    assert "KV cache 500 tokens in 5 blocks, predicted 1,000 (-50.0%)" in caplog.text
 
 
 def test_the_plan_is_found_by_name_or_by_the_served_model(
@@ -231,13 +182,13 @@ def test_a_plan_that_cannot_be_read_is_one_line(
     if text is not None:
         path.write_text(text, encoding="utf-8")
     monkeypatch.setenv("VLLM_ADVISOR_PLAN", str(path))
-    predict()
+    fake_vllm.predict()
     logger = plugin.StatLogger(fake_vllm.config())
     logger.log_engine_initialized()
     said = fake_vllm.lines(caplog)
     assert len(said) == 1
     assert f"no comparison with the plan {path}: {says}" in said[0]
-    assert gauges()["kv_cache_tokens_expected"] == 524_288, "its own prediction stands in"
+    assert fake_vllm.gauges()["kv_cache_tokens_expected"] == 524_288, "its own prediction stands in"
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"x" * 4_000_001])
@@ -267,30 +218,3 @@ def test_a_mark_that_is_none_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> Non
     for mark in ("", "{", "[]", "7", '{"prediction": 3}', '{"prediction": {"other": 1}}'):
         monkeypatch.setenv("_VLLM_ADVISOR_PREFLIGHT", mark)
         plugin.StatLogger(fake_vllm.config()).log_engine_initialized()
-
-
-def test_waiting_is_what_vllm_calls_waiting() -> None:
-    tally = Tally()
-    tally.add(fake_vllm.scheduler_stats(num_waiting_reqs=2, num_skipped_waiting_reqs=3), None)
-    assert (tally.waiting, tally.waiting_peak) == (5, 5)
-
-
-def test_verdicts_of_a_load() -> None:
-    planned = Expected(
-        by="planned", tokens=1000, max_concurrency=4.0, max_model_len=8192, longest_prompt=500
-    )
-    actual = Actual(tokens=1000, num_gpu_blocks=10, max_concurrency=4.0)
-    assert line(Tally(), actual, planned)[0]
-    assert "2 preemptions" in load_verdict(Tally(preemptions=2), actual, planned)[0]
-    waits = Tally(running_peak=2, waiting_peak=3, kv_usage_peak=0.1)
-    assert "max-num-seqs may be too low" in load_verdict(waits, actual, planned)[0]
-    full = Tally(running_peak=4, waiting_peak=3, kv_usage_peak=0.9)
-    assert "more than one server holds" in load_verdict(full, actual, planned)[0]
-    long = Tally(requests=1, prompt_tokens_max=600)
-    assert load_verdict(long, actual, planned) == [
-        "a prompt of 600 tokens, planned were 500 at most"
-    ]
-    short = Tally(requests=50, prompt_tokens_max=400, output_tokens_max=8)
-    assert "no request came near max-model-len 8,192" in load_verdict(short, actual, planned)[0]
-    assert size_verdict(Actual(tokens=995), planned)[0]
-    assert not size_verdict(Actual(tokens=900), planned)[0]
