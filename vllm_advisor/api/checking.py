@@ -75,7 +75,7 @@ def check(
     """
     memory: tuple[MemoryFile, ...] = ()
     if calibration is not None:
-        from vllm_advisor.knowledge.calibrations import memory_calibrations  # noqa: PLC0415
+        from vllm_advisor.knowledge.calibrations import memory_calibrations
 
         memory = memory_calibrations(calibration)
     finder = FactFinder(
@@ -98,7 +98,7 @@ def check(
         for instance in deployed.instances
     ]
     if memory:
-        from vllm_advisor.api.applied_calibration import refuse_other_gpus  # noqa: PLC0415
+        from vllm_advisor.api.applied_calibration import refuse_other_gpus
 
         refuse_other_gpus(memory, (s.node.accelerator.id for s in checked if s.node is not None))
     if workload is not None:
