@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from vllm_advisor.plugin import variables
 from vllm_advisor.plugin.guard import Running, TimeOverError, say
 from vllm_advisor.plugin.telling import Result, tell
 from vllm_advisor.plugin.words import environment_words, model_word, serve_command
 
 _ANY_GPU = "h100-sxm"  # for the rehearsal
+_START_METHOD = "VLLM_WORKER_MULTIPROC_METHOD"  # vLLM's command line sets it to spawn
 LIMIT = 5.0  # seconds that a start may be held up
 
 
 class Preflight:
     """One check. Made before vLLM reads its configuration, finished after.
+
+    Where nobody has to wait for it, it is made beside the start, while the front end waits for its
+    engine: a start does not get longer by it.
 
     Args:
         examine: what checks: ``(VllmConfig or None, engine arguments) -> Result``.
@@ -28,7 +34,8 @@ class Preflight:
     ) -> None:
         self._examine = examine or _examine
         self._limit = limit
-        self._warming = Running(_warm) if examine is None else None
+        rehearsed = examine is None and not _beside_the_start()
+        self._warming = Running(_warm) if rehearsed else None
 
     def finish(self, config: Any, engine_args: Any) -> str | None:
         """Check, log, and say why the server is not to start, or None.
@@ -37,6 +44,9 @@ class Preflight:
             config: the VllmConfig; None if vLLM refused, and only errors are of interest.
             engine_args: the EngineArgs it was made from.
         """
+        if config is not None and _beside_the_start():
+            Running(lambda: self._beside(config, engine_args))
+            return None
         start = time.monotonic()
         try:
             if self._warming is not None:
@@ -50,8 +60,35 @@ class Preflight:
         except RuntimeError as error:
             say("warning", f"not checked: {error}")
             return None
-        on_cpu = _device(config) == "cpu"
-        return tell(result, time.monotonic() - start, refused=config is None, on_cpu=on_cpu)
+        told = tell(result, time.monotonic() - start, refused=config is None, on_cpu=_cpu(config))
+        if told.predicted is not None:
+            variables.set_mark(told.predicted)
+        return told.refusal
+
+    def _beside(self, config: Any, engine_args: Any) -> None:
+        """The whole check in a thread. Its result is for this process: others have started."""
+        start = time.monotonic()
+        try:
+            result = self._examine(config, engine_args)
+            told = tell(result, time.monotonic() - start, refused=False, on_cpu=_cpu(config))
+            variables.set_prediction(told.predicted)
+        except BaseException as error:  # a panic of an extension derives from it
+            say("warning", f"not checked: {type(error).__name__}: {error}")
+
+
+def _beside_the_start() -> bool:
+    """Whether the server may start without the check.
+
+    Not if errors are to refuse it; not if it starts others by copying itself, whose copy of a lock
+    would stay taken; and not if those others are to hear what was predicted (several API servers).
+    """
+    if variables.mode() == variables.STRICT or variables.several_servers():
+        return False
+    return os.environ.get(_START_METHOD) == "spawn"
+
+
+def _cpu(config: Any) -> bool:
+    return _device(config) == "cpu"
 
 
 def _device(config: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vllm_advisor.plugin import variables
 from vllm_advisor.plugin.expected import Expected
@@ -28,8 +28,16 @@ class Result:
     gaps: dict[str, str] = field(default_factory=dict)
 
 
-def tell(result: Result, seconds: float, *, refused: bool, on_cpu: bool) -> str | None:
-    """Log the result, remember what was predicted, and say why the server is not to start.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What follows from a check: why not to start, and what the engines are to hold."""
+
+    refusal: str | None = None
+    predicted: dict[str, Any] | None = None
+
+
+def tell(result: Result, seconds: float, *, refused: bool, on_cpu: bool) -> Told:
+    """Log the result.
 
     Args:
         result: what the check found.
@@ -49,18 +57,19 @@ def tell(result: Result, seconds: float, *, refused: bool, on_cpu: bool) -> str 
     if len(shown) > _MOST:
         say("warning", f"{len(shown) - _MOST} more findings: vllm-advisor check -- vllm serve ...")
     if refused:
-        return None
+        return Told()
     say("info", _summary(result, seconds, len(errors), len(findings) - len(errors)))
     if result.sized is not None:
         say("info", predicted_line(result.sized))
-        variables.set_mark(predicted(result.sized).to_dict())
+    expected = predicted(result.sized).to_dict() if result.sized is not None else None
     if errors and variables.mode() == variables.STRICT:
         faults = "; ".join(f"{f.rule} {f.message}" for f in errors)
-        return (
+        refusal = (
             f"vllm-advisor refuses to start this server ({variables.MODE}=strict): {faults}. "
             f"Start it all the same with {variables.MODE}=warn"
         )
-    return None
+        return Told(refusal=refusal, predicted=expected)
+    return Told(predicted=expected)
 
 
 def _line(finding: Finding) -> str:

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
+from vllm_advisor.plugin import variables
 from vllm_advisor.plugin.expected import Expected, expected_by
 from vllm_advisor.plugin.gauges import PREFIX
 from vllm_advisor.plugin.guard import Running, TimeOverError, say
 from vllm_advisor.plugin.tally import Actual, Tally, line, prefix
 
-_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # vLLM sets it before it makes its configuration
 _WATCHING = "vllm_advisor.plugin.stat_logger"  # loaded by vLLM where requests are served
 _TALLIED = {
     "kv_cache_usage_peak": "kv_usage_peak",
@@ -37,7 +37,7 @@ def arrange(config: Any) -> None:
     Args:
         config: the VllmConfig.
     """
-    if os.environ.get(_FOLDER):
+    if variables.several_servers():
         # A plan is read beside the start, and not at the end: then no thread can be started.
         reading = Running(lambda: expected_by(config))
         # vLLM's folder is still there then: what is registered last comes first.

@@ -17,7 +17,10 @@ NAMES = (MODE, PLAN, INSTANCE, INTERVAL)
 
 OFF, WARN, STRICT = "off", "warn", "strict"
 _DEFAULT_INTERVAL = 600.0  # seconds
+_SEVERAL_SERVERS = "PROMETHEUS_MULTIPROC_DIR"  # vLLM sets it before it makes its configuration
 _MARK = "_VLLM_ADVISOR_PREFLIGHT"
+# Not in the environment: C code of other threads may be reading that.
+_here: dict[str, dict[str, Any] | None] = {}
 
 
 def adopt() -> None:
@@ -60,9 +63,19 @@ def interval() -> float:
     return _DEFAULT_INTERVAL
 
 
+def several_servers() -> bool:
+    """Whether this process starts API servers and does not serve itself."""
+    return bool(os.environ.get(_SEVERAL_SERVERS))
+
+
 def set_mark(prediction: dict[str, Any] | None) -> None:
     """Tell this process and those it starts that the server was checked, and what was predicted."""
     os.environ[_MARK] = json.dumps({"pid": os.getpid(), "prediction": prediction})
+
+
+def set_prediction(prediction: dict[str, Any] | None) -> None:
+    """Tell this process alone what was predicted, from any of its threads."""
+    _here["prediction"] = prediction
 
 
 def is_marked() -> bool:
@@ -72,6 +85,8 @@ def is_marked() -> bool:
 
 def marked_prediction() -> dict[str, Any] | None:
     """What the check predicted; None where there was none or the mark cannot be read."""
+    if _here.get("prediction") is not None:
+        return _here["prediction"]
     try:
         found = json.loads(os.environ.get(_MARK, "{}")).get("prediction")
     except (ValueError, AttributeError):

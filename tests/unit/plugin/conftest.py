@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from vllm_advisor.plugin import gauges, guard
+from vllm_advisor.plugin import gauges, guard, variables
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +24,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     ):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
     monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(variables, "_here", {})
     monkeypatch.setattr(gauges, "_made", {})
     caplog.set_level(logging.DEBUG, logger="vllm.advisor")

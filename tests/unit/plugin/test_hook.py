@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import fake_vllm
@@ -15,7 +18,7 @@ import pytest
 from vllm_advisor import plugin
 from vllm_advisor.plugin import checking, hook, variables
 from vllm_advisor.plugin.checking import Preflight
-from vllm_advisor.plugin.telling import Result
+from vllm_advisor.plugin.telling import Result, Told
 
 
 @pytest.fixture
@@ -179,6 +182,103 @@ def test_a_slow_check_is_given_up(
     assert engine_args().create_engine_config() is not None
     assert time.monotonic() - start < 10
     assert fake_vllm.lines(caplog) == ["vllm-advisor: not checked: not done after 0.2 s"]
+
+
+def until(true: Callable[[], Any], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(true())
+
+
+@pytest.fixture
+def spawning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As vLLM's command line sets it."""
+    monkeypatch.setenv("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+
+
+@pytest.mark.usefixtures("spawning")
+def test_a_start_does_not_wait_for_the_check(
+    engine_args: type[fake_vllm.EngineArgs],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    go_on = threading.Event()
+    examine_with(monkeypatch, lambda *_: go_on.wait(10) and Result())
+    plugin.preflight()
+    assert engine_args().create_engine_config() is not None
+    assert not fake_vllm.lines(caplog)
+    go_on.set()
+    assert until(lambda: [s for s in fake_vllm.lines(caplog) if "checked in" in s])
+
+
+@pytest.mark.usefixtures("spawning")
+def test_what_is_predicted_beside_the_start_is_for_this_process(
+    engine_args: type[fake_vllm.EngineArgs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(predicted={"by": "predicted", "tokens": 7})
+    monkeypatch.setattr(checking, "tell", lambda *_, **__: told)
+    examine_with(monkeypatch, lambda *_: Result())
+    plugin.preflight()
+    engine_args().create_engine_config()
+    assert until(variables.marked_prediction)
+    assert variables.marked_prediction() == {"by": "predicted", "tokens": 7}
+    assert json.loads(os.environ["_VLLM_ADVISOR_PREFLIGHT"])["prediction"] is None
+
+
+@pytest.mark.usefixtures("spawning")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("VLLM_ADVISOR", "strict"),
+        ("PROMETHEUS_MULTIPROC_DIR", "/metrics"),
+        ("VLLM_WORKER_MULTIPROC_METHOD", "fork"),
+    ],
+)
+def test_whoever_needs_the_check_waits_for_it(
+    engine_args: type[fake_vllm.EngineArgs],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    value: str,
+) -> None:
+    monkeypatch.setenv(name, value)
+    examine_with(monkeypatch, lambda *_: time.sleep(0.2) or Result())
+    plugin.preflight()
+    engine_args().create_engine_config()
+    assert [s for s in fake_vllm.lines(caplog) if "checked in" in s]
+
+
+@pytest.mark.usefixtures("spawning")
+def test_what_vllm_refuses_is_explained_before_it_ends(
+    engine_args: type[fake_vllm.EngineArgs],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
+    plugin.preflight()
+    with pytest.raises(ValueError, match="vLLM's own"):
+        engine_args(error=ValueError("vLLM's own")).create_engine_config()
+    assert [s for s in fake_vllm.lines(caplog) if "SEC005" in s]
+
+
+@pytest.mark.usefixtures("spawning")
+@pytest.mark.parametrize("error", [KeyError("x"), MemoryError(), _Panic("p"), SystemExit(3)])
+def test_a_check_that_fails_beside_the_start_is_one_line(
+    engine_args: type[fake_vllm.EngineArgs],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
+) -> None:
+    def examine(*_: Any) -> Result:
+        raise error
+
+    examine_with(monkeypatch, examine)
+    plugin.preflight()
+    assert engine_args().create_engine_config() is not None
+    assert until(lambda: fake_vllm.lines(caplog))
+    said = f"vllm-advisor: not checked: {type(error).__name__}: {error}"
+    assert fake_vllm.lines(caplog) == [said.rstrip()]
 
 
 @pytest.mark.parametrize("config", [object(), None, 7, "text", {"model_config": 1}])
