@@ -140,6 +140,7 @@ def _with_local_facts(config: Any, engine_args: Any) -> Result:
         result.gaps["the GPU"] = facts.reason(error)
     version = facts.vllm_version()
     gpu = node.accelerator if node else None
+    result.gpu = gpu.id if gpu else ""
     try:
         result.report = check(
             [*environment_words(), *(serve_command() or ())],

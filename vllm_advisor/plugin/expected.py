@@ -21,7 +21,8 @@ class Expected:
     """Figures of one engine. ``by`` is ``planned`` or ``predicted``.
 
     ``tokens`` and ``max_concurrency`` are the two numbers of vLLM's log line, at ``max_model_len``
-    tokens. ``longest_prompt`` is the longest that the plan's classes send, in tokens.
+    tokens. ``longest_prompt`` is the longest that the plan's classes send, in tokens. ``gpu`` is
+    the GPU profile that a prediction is for.
     """
 
     by: str
@@ -31,6 +32,7 @@ class Expected:
     max_model_len: int | None = None
     longest_prompt: int | None = None
     instance: str = ""
+    gpu: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from vllm_advisor.plugin.engine_info import NAMES
 from vllm_advisor.plugin.expected import Expected
 from vllm_advisor.plugin.guard import say_once
 from vllm_advisor.plugin.tally import Actual, Tally, deviation
 
 PREFIX = "vllm_advisor:"
 _LABELS = ("model_name", "engine")
+_INFO = "engine_info"
 # Name -> what it is, and how several API servers' values become one (prometheus_client's modes).
 GAUGES = {
     "kv_cache_tokens": ("KV cache of one engine, in tokens.", "mostrecent"),
@@ -46,6 +48,7 @@ class Gauges:
 
     def __init__(self, model_name: str, engine: int) -> None:
         self._children: dict[str, Any] = {}
+        self._place = (model_name, str(engine))
         try:
             gauge = importlib.import_module("prometheus_client").Gauge
             for name, (text, mode) in GAUGES.items():
@@ -53,10 +56,26 @@ class Gauges:
                     _made[name] = gauge(
                         f"{PREFIX}{name}", text, labelnames=_LABELS, multiprocess_mode=mode
                     )
-                self._children[name] = _made[name].labels(model_name, str(engine))
+                self._children[name] = _made[name].labels(*self._place)
         except Exception as error:
             self._children = {}
             say_once("info", f"no gauges: {type(error).__name__}: {error}")
+
+    def describe(self, info: tuple[str, ...]) -> None:
+        """Say what the engine is: a gauge that is 1, whose labels are those of ``engine_info``."""
+        if not self._children:
+            return
+        try:
+            if _INFO not in _made:
+                _made[_INFO] = importlib.import_module("prometheus_client").Gauge(
+                    f"{PREFIX}{_INFO}",
+                    "What this engine is; always 1.",
+                    labelnames=(*_LABELS, *NAMES),
+                    multiprocess_mode="max",
+                )
+            _made[_INFO].labels(*self._place, *info).set(1)
+        except Exception as error:
+            say_once("info", f"no {_INFO}: {type(error).__name__}: {error}")
 
     def keep(self) -> None:
         """Put them back where they are read: some versions of vLLM take them away.

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from vllm_advisor.plugin import variables
+from vllm_advisor.plugin.engine_info import engine_info
 from vllm_advisor.plugin.expected import Expected, expected_by, expected_of
 from vllm_advisor.plugin.guard import say
 from vllm_advisor.plugin.tally import Actual, Tally, line, prefix, size_verdict
@@ -95,8 +96,9 @@ class Watch:
     def ready(self) -> None:
         """The cache has a size now, and all other loggers are made: compare it."""
         self._gauges.keep()
-        if self.expected is None:  # the check was made beside the start
-            self.expected = expected_of(variables.marked_prediction())
+        predicted = expected_of(variables.marked_prediction())
+        self.expected = self.expected or predicted  # the check was made beside the start
+        self._gauges.describe(engine_info(self._config, predicted.gpu if predicted else ""))
         self._read_actual()
         same, text = size_verdict(self.actual, self.expected)
         planned = self.expected is not None and self.expected.by == "planned"

@@ -21,10 +21,14 @@ _MOST = 20  # lines of findings
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What the check found. ``gaps`` are facts that were missing, by what they are facts of."""
+    """What the check found. ``gaps`` are facts that were missing, by what they are facts of.
+
+    ``gpu`` is the GPU's profile, empty if it is not known.
+    """
 
     report: CheckReport | None = None
     sized: SizeReport | None = None
+    gpu: str = ""
     gaps: dict[str, str] = field(default_factory=dict)
 
 
@@ -61,7 +65,7 @@ def tell(result: Result, seconds: float, *, refused: bool, on_cpu: bool) -> Told
     say("info", _summary(result, seconds, len(errors), len(findings) - len(errors)))
     if result.sized is not None:
         say("info", predicted_line(result.sized))
-    expected = predicted(result.sized).to_dict() if result.sized is not None else None
+    expected = predicted(result.sized, result.gpu).to_dict() if result.sized is not None else None
     if errors and variables.mode() == variables.STRICT:
         faults = "; ".join(f"{f.rule} {f.message}" for f in errors)
         refusal = (
@@ -93,8 +97,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def predicted(report: SizeReport) -> Expected:
-    """The figures of the two numbers that vLLM will log."""
+def predicted(report: SizeReport, gpu: str = "") -> Expected:
+    """The figures of the two numbers that vLLM will log, on a GPU of this profile."""
     capacity = report.figures.capacity
     return Expected(
         by="predicted",
@@ -102,6 +106,7 @@ def predicted(report: SizeReport) -> Expected:
         num_gpu_blocks=capacity.num_gpu_blocks,
         max_concurrency=capacity.max_concurrency,
         max_model_len=report.settings.max_model_len,
+        gpu=gpu,
     )
 
 

@@ -129,9 +129,9 @@ def gauges() -> dict[str, float | None]:
     return {g.name.removeprefix("vllm_advisor:"): g.value for g in FakeGauge.made}
 
 
-def predict(tokens: int = 524_288, blocks: int = 4096) -> None:
+def predict(tokens: int = 524_288, blocks: int = 4096, gpu: str = "") -> None:
     variables.set_mark(
         Expected(
-            by="predicted", tokens=tokens, num_gpu_blocks=blocks, max_concurrency=128.0
+            by="predicted", tokens=tokens, num_gpu_blocks=blocks, max_concurrency=128.0, gpu=gpu
         ).to_dict()
     )

@@ -12,6 +12,7 @@ import pytest
 
 from vllm_advisor import plugin
 from vllm_advisor.plugin import variables
+from vllm_advisor.plugin.engine_info import NAMES
 
 PLAN = Path(__file__).parents[2] / "golden" / "contract-review" / "expected" / "plan.yaml"
 
@@ -49,6 +50,29 @@ def test_equal_figures_say_nothing_and_are_shown(caplog: pytest.LogCaptureFixtur
     assert (shown["prompt_tokens"], shown["prompt_tokens_max"]) == (140, 100)
     assert (shown["output_tokens"], shown["requests_finished"]) == (11, 2)
     assert (shown["prefix_cache_queries"], shown["prefix_cache_hits"]) == (100, 25)
+
+
+def test_what_the_engine_is_stands_in_labels() -> None:
+    fake_vllm.predict(gpu="h100-sxm")
+    config = fake_vllm.config(cache_dtype="fp8", gpu_memory_utilization=0.9)
+    config.parallel_config = SimpleNamespace(world_size=2, tensor_parallel_size=2)
+    plugin.StatLogger(config, 3).log_engine_initialized()
+    (gauge,) = (g for g in fake_vllm.FakeGauge.made if g.name == "vllm_advisor:engine_info")
+    assert gauge.value == 1
+    said = dict(zip(("model_name", "engine", *NAMES), gauge.labelled, strict=True))
+    assert said == {
+        "model_name": "org/model",
+        "engine": "3",
+        "gpu": "h100-sxm",
+        "gpus": "2",
+        "tensor_parallel_size": "2",
+        "pipeline_parallel_size": "",  # this vLLM has no such setting
+        "max_model_len": "4096",
+        "max_num_seqs": "",
+        "max_num_batched_tokens": "",
+        "kv_cache_dtype": "fp8",
+        "gpu_memory_utilization": "0.9",
+    }
 
 
 def test_less_cache_than_predicted_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
