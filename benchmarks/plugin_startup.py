@@ -126,8 +126,8 @@ def main() -> None:
             clock, check = found["with"]
             print(
                 f"until healthy: {clock:.1f} s with the plugin, {found['without'][0]:.1f} s "
-                f"without ({clock - found['without'][0]:+.1f} s, less than {LIMIT:g} s are wanted); the "
-                f"check beside it took {check:.2f} s."
+                f"without ({clock - found['without'][0]:+.1f} s, less than {LIMIT:g} s are "
+                f"wanted); the check beside it took {check:.2f} s."
             )
 
 
