@@ -21,9 +21,13 @@ REPOSITORY = Path(__file__).parents[2]
 GROUPS = ("vllm.general_plugins", "vllm.stat_logger_plugins")
 # What vLLM does as it starts, before and after.
 LOOK = """
-import json, subprocess, sys
+import json, logging, subprocess, sys
 from importlib.metadata import entry_points, packages_distributions
 from vllm.plugins import load_plugins_by_group
+
+# Not all versions set their logging up where they are used as a library.
+logging.getLogger("vllm").setLevel(logging.DEBUG)
+logging.getLogger("vllm").addHandler(logging.StreamHandler(sys.stdout))
 
 def seen(groups):
     loaded = {name: plugin.__module__ for name, plugin in load_plugins_by_group(groups[0]).items()}
