@@ -184,6 +184,10 @@ def _assumptions(seen: Observed, reuse: _Reuse, *, split_up: bool) -> tuple[str,
             "the longest lengths are the upper edges of their buckets, as far as the model's "
             "length and the sum of all lengths allow them"
         )
+    if seen.counts.drafts:
+        found.append(
+            "the servers decode speculatively, whose speed is not modelled: a plan is without it"
+        )
     found.append(
         "what answers need is not in metrics: needs is whole_document unless you say lookup or "
         "recent_only"

@@ -123,6 +123,13 @@ def test_hits_are_documents_unless_the_cache_shows_that_they_are_shared() -> Non
     assert again.request.requests_per_document == pytest.approx(1.43, abs=0.01)
 
 
+def test_speculation_is_said() -> None:
+    plain = seen([700] * 20, [150] * 20)
+    drafting = replace(plain, counts=replace(plain.counts, drafts=40.0))
+    said = [" ".join(observed_traffic(one, slo=SLO()).assumptions) for one in (plain, drafting)]
+    assert ["speculatively" in text for text in said] == [False, True]
+
+
 def test_exact_longest_lengths_are_used() -> None:
     one = seen([700] * 20, [150] * 20, longest_prompt=733, longest_output=151)
     traffic = observed_traffic(one, slo=SLO())
