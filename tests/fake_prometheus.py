@@ -29,6 +29,7 @@ class Remembered:
 
     engines: dict[str, Counted]
     covered: float = 600.0
+    gone: tuple[str, ...] = ()  # instances that are there no longer
     peak: float = 0.5
     asked: list[str] = field(default_factory=list)
 
@@ -92,6 +93,11 @@ def _over(of: Remembered, match: re.Match[str]) -> _Rows:
     return [(s.labels, s.value) for s in found]
 
 
+def _now(of: Remembered, match: re.Match[str]) -> _Rows:
+    found = of.chosen(match["name"], match["match"])
+    return [(s.labels, s.value) for s in found if s.labels["instance"] not in of.gone]
+
+
 def _present(of: Remembered, match: re.Match[str]) -> _Rows:
     if match["function"] == "count":
         return [({}, 40.0)]
@@ -117,6 +123,7 @@ _QUERIES: tuple[tuple[str, Callable[[Remembered, re.Match[str]], Any]], ...] = (
         _over,
     ),
     (_PRESENT, _present),
+    (_SELECTOR, _now),
     (
         r"max_over_time\(sum\(rate\(.*\[\d+s\]\)\)\[\d+s:\d+s\]\)",
         lambda of, _: [({}, of.peak)],

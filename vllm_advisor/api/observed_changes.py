@@ -128,7 +128,7 @@ def gpus_of(seen: Observed) -> int:
     """GPUs of all engines together; one for each of which the plugin does not say it."""
     counts = [info.get("gpus", "") for info in seen.engine_info]
     known = [int(count) for count in counts if count.isdecimal()]
-    return max(1, sum(known) + len(seen.engines) - len(known))
+    return max(1, sum(known) + seen.engines_now - len(known))
 
 
 def _settings(instance: Instance, seen: Observed) -> list[Change]:

@@ -109,9 +109,10 @@ class Observed:
 
     ``requests_per_second`` is the arrival rate over the time, ``peak_requests_per_second`` the
     highest over ``peak_seconds`` of it. ``in_system`` are requests that run or wait, over all
-    engines. ``longest_prompt`` and ``longest_output`` are tokens that no request exceeded, where
-    something counted them exactly. ``cache_config`` are the labels of ``vllm:cache_config_info``,
-    ``engine_info`` what the plugin says of each engine (GPU, settings), where it is installed.
+    engines; ``engines_now`` of them serve at the end of the time. ``longest_prompt`` and
+    ``longest_output`` are tokens that no request exceeded, where something counted them exactly.
+    ``cache_config`` are the labels of ``vllm:cache_config_info``, ``engine_info`` what the plugin
+    says of each engine (GPU, settings), where it is installed.
     ``served_from`` is the model as the server was given it.
     """
 
@@ -126,6 +127,7 @@ class Observed:
     peak_requests_per_second: float
     peak_seconds: float
     in_system: Gauge
+    engines_now: int
     longest_prompt: int | None = None
     longest_output: int | None = None
     cache_config: Mapping[str, str] = field(default_factory=dict)

@@ -72,7 +72,8 @@ def remembered(prometheus: Prometheus, *, seconds: float, model: str | None) -> 
         longest_prompt=longest(asks.largest(names.LONGEST_PROMPT), names.LONGEST_PROMPT),
         longest_output=longest(asks.largest(names.LONGEST_OUTPUT), names.LONGEST_OUTPUT),
         cache_config=cache_config(infos, engines[0].name) if engines else {},
-        engine_info=engine_info(asks.largest(names.ENGINE_INFO)),
+        engine_info=engine_info(asks.now(names.ENGINE_INFO)),
+        engines_now=len(asks.now(names.RUNNING)) or len(engines),
         notes=tuple(notes),
     )
 
@@ -171,6 +172,10 @@ class _Window:
         return _named(
             name, self.prometheus.query(f"last_over_time({asked}[{_duration(self.seconds)}])")
         )
+
+    def now(self, name: str) -> tuple[Sample, ...]:
+        """A metric at this moment: servers that are gone are not among it."""
+        return _named(name, self.prometheus.query(self.prometheus.selector(name, self.of_model)))
 
     def largest(self, name: str) -> tuple[Sample, ...]:
         """The largest value of a gauge."""

@@ -103,6 +103,7 @@ def watch(
         peak_requests_per_second=rate,
         peak_seconds=elapsed,
         in_system=in_system(series, where=where),
+        engines_now=len(engines),
         longest_prompt=longest(last, names.LONGEST_PROMPT),
         longest_output=longest(last, names.LONGEST_OUTPUT),
         cache_config=cache_config(last),

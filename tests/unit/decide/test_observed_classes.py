@@ -51,6 +51,7 @@ def seen(
         peak_requests_per_second=3.0,
         peak_seconds=30.0,
         in_system=Gauge(mean=4, largest=8, samples=12),
+        engines_now=len(engines),
         max_model_len=32_768,
     )
     return replace(one, **given)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ def seen(*engines: Counted, length: int | None = None) -> Observed:
         peak_requests_per_second=1.0,
         peak_seconds=60.0,
         in_system=in_system(series, where="x"),
+        engines_now=len(engines),
         cache_config=cache_config(samples),
         max_model_len=length,
     )

@@ -4,6 +4,7 @@ import pytest
 from fake_metrics import Counted, answering
 from fake_prometheus import Remembered
 
+from vllm_advisor.api.observed_changes import gpus_of
 from vllm_advisor.errors import InputError, UnknownFactError
 from vllm_advisor.types.observation import Observed
 from vllm_advisor.verify.prometheus import Prometheus
@@ -44,6 +45,16 @@ def test_two_servers_of_one_model() -> None:
     assert seen.longest_prompt == 310
     assert seen.cache_config["enable_prefix_caching"] == "True"
     assert any("600 s of these servers" in note for note in seen.notes)
+
+
+def test_servers_that_are_gone_count_for_the_load_and_not_for_what_runs() -> None:
+    info = {"gpu": "h100-sxm", "gpus": "2"}
+    both = {"a:8000": engine(info=info), "b:8000": engine(info=info)}
+    seen = ask(Remembered(engines=both, gone=("a:8000",)))
+    assert seen.counts.requests == 60
+    assert len(seen.engines) == 2
+    assert (seen.engines_now, gpus_of(seen)) == (1, 2)
+    assert gpus_of(ask(Remembered(engines=both))) == 4
 
 
 def test_names_of_older_versions() -> None:
