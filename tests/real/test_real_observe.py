@@ -152,3 +152,6 @@ def test_a_full_server_is_told_from_an_idle_one(tmp_path: Path) -> None:
     assert "queueing" in found
     assert "max_num_seqs" in found["queueing"].message
     assert found["queueing"].evidence["running_peak"] == 2
+    # The plugin in the server says what it is.
+    (info,) = report.seen.engine_info
+    assert (info["max_num_seqs"], info["tensor_parallel_size"], info["gpu"]) == ("2", "1", "")
