@@ -96,20 +96,22 @@ def _waiting(seen: Observed) -> Iterator[LoadFinding]:
     part = waits / to_first if waits and to_first else 0.0
     if waiting < _WAITING and part < _WAITED:
         return
-    running = max((e.running for e in seen.engines), key=lambda level: level.largest)
+    engine = max(seen.engines, key=lambda one: one.running.largest)
+    running = engine.running
     evidence = {
         "waiting_mean": round(waiting, 2),
         "queue_seconds_mean": None if waits is None else round(waits, 4),
         "kv_cache_usage_peak": round(usage, 3),
         "running_peak": running.largest,
     }
-    # With places and memory left, every step takes on tokens of the prompts that wait.
+    # With places and memory left, every step takes on tokens of the prompts that wait: hundreds of
+    # them, where answers alone are a token for each request. Readings may have missed the most.
     steps = counts.step_tokens
     of_answers_only = (
         not counts.drafts
         and steps is not None
         and steps.count > 0
-        and shape_of(steps).quantile(0.5).low < running.largest
+        and shape_of(steps).quantile(0.5).low < running.largest + engine.waiting.largest
     )
     if waiting >= _WAITING and of_answers_only:
         yield LoadFinding(

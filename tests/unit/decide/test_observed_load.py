@@ -84,9 +84,10 @@ def test_waiting_beside_steps_without_prompts_is_max_num_seqs() -> None:
     (prompts,) = load_findings(seen(engine), slo=SLO())
     assert prompts.id == "queueing"
     assert "faster than steps take them on" in prompts.message
-    engine.sizes["iteration_tokens_total"] = [500.0] * 30 + [40.0] * 31  # more than the 8 running
+    # More than 64 tokens in most steps, and 12 requests at once: prompts are in them.
+    engine.sizes["iteration_tokens_total"] = [500.0] * 30 + [80.0] * 31
     assert "max_num_seqs" not in load_findings(seen(engine), slo=SLO())[0].message
-    engine.running = 50
+    engine.running = 80
     assert "max_num_seqs" in load_findings(seen(engine), slo=SLO())[0].message
 
 
