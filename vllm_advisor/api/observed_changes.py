@@ -47,6 +47,7 @@ class Changes:
     feasible: bool | None = None
     gpu: str | None = None
     gpus_now: int | None = None
+    gpus_assumed: bool = False  # one for each engine, where neither user nor plugin says how many
     gpus_planned: int | None = None
     usd_per_hour_now: float | None = None
     usd_per_hour_planned: float | None = None
@@ -80,8 +81,8 @@ def not_planned(why: str, fix: str) -> Changes:
     return Changes(why_not=why, fix=fix)
 
 
-def changes_of(plan: Plan, seen: Observed, *, gpus: int) -> Changes:
-    """The plan beside what runs on ``gpus`` GPUs now."""
+def changes_of(plan: Plan, seen: Observed, *, gpus: int, assumed: bool = False) -> Changes:
+    """The plan beside what runs on ``gpus`` GPUs now; ``assumed`` where nobody said how many."""
     each = (
         plan.cost.usd_per_hour / plan.cost.gpus
         if plan.cost.usd_per_hour is not None and plan.cost.gpus
@@ -92,6 +93,7 @@ def changes_of(plan: Plan, seen: Observed, *, gpus: int) -> Changes:
         feasible=plan.feasible,
         gpu=plan.node.accelerator.id,
         gpus_now=gpus,
+        gpus_assumed=assumed,
         gpus_planned=plan.cost.gpus if plan.feasible else None,
         usd_per_hour_now=None if each is None else round(each * gpus, 4),
         usd_per_hour_planned=plan.cost.usd_per_hour if plan.feasible else None,
@@ -126,9 +128,18 @@ def gpu_of(seen: Observed) -> Accelerator | None:
 
 def gpus_of(seen: Observed) -> int:
     """GPUs of all engines together; one for each of which the plugin does not say it."""
-    counts = [info.get("gpus", "") for info in seen.engine_info]
-    known = [int(count) for count in counts if count.isdecimal()]
+    known = _gpus_stated(seen)
     return max(1, sum(known) + seen.engines_now - len(known))
+
+
+def says_gpus(seen: Observed) -> bool:
+    """Whether the plugin says of every engine how many GPUs it takes."""
+    return len(_gpus_stated(seen)) >= seen.engines_now
+
+
+def _gpus_stated(seen: Observed) -> list[int]:
+    counts = [info.get("gpus", "") for info in seen.engine_info]
+    return [int(count) for count in counts if count.isdecimal()]
 
 
 def _settings(instance: Instance, seen: Observed) -> list[Change]:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from vllm_advisor.api.observe_report import ObserveReport
-from vllm_advisor.api.observed_changes import Changes, changes_of, gpu_of, gpus_of, not_planned
+from vllm_advisor.api.observed_changes import (
+    Changes,
+    changes_of,
+    gpu_of,
+    gpus_of,
+    not_planned,
+    says_gpus,
+)
 from vllm_advisor.api.planning import plan
 from vllm_advisor.api.writing import write_text
 from vllm_advisor.decide.observed_classes import observed_traffic
@@ -107,7 +114,7 @@ def observe(
         traffic=traffic,
         findings=load_findings(seen, slo=given),
         workload=text,
-        changes=_changes(seen, text, gpus=used)
+        changes=_changes(seen, text, gpus=used, assumed=gpu_count is None and not says_gpus(seen))
         if accelerator
         else not_planned(
             "vLLM's metrics do not say which GPUs serve",
@@ -198,7 +205,7 @@ def _release(version: str | None) -> str | None:
     return match[0] if match else None
 
 
-def _changes(seen: Observed, workload: str, *, gpus: int) -> Changes:
+def _changes(seen: Observed, workload: str, *, gpus: int, assumed: bool) -> Changes:
     """A plan for the workload beside what runs; why there is none is no failure of observing."""
     try:
         report = plan("observed.yaml", text=workload)
@@ -206,4 +213,4 @@ def _changes(seen: Observed, workload: str, *, gpus: int) -> Changes:
         return not_planned(
             f"{error.what} ({error.where})" if error.where else error.what, error.fix
         )
-    return changes_of(report.plan, seen, gpus=gpus)
+    return changes_of(report.plan, seen, gpus=gpus, assumed=assumed)

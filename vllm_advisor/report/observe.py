@@ -125,6 +125,8 @@ def _plan(page: Page, plan: Mapping[str, Any]) -> None:
         page.text(f"not planned: {plan['why_not']}{fix}", indent=2)
         return
     now = f"now {counted(plan['gpus_now'], 'GPU')} {plan['gpu']}, {price(plan['usd_per_hour_now'])}"
+    if plan["gpus_assumed"]:
+        page.text("one GPU for each engine is assumed: say how many with --gpu-count", indent=2)
     if not plan["feasible"]:
         page.text(f"{now}: they do not hold this load", indent=2)
         for reason in plan["because"]:

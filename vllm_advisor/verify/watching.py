@@ -203,7 +203,8 @@ def _served(url: str, client: OpenAIClient) -> _Served:
     except AdvisorError as error:
         notes.append(f"the model's length is not known: {error.what} ({error.where})")
     try:
-        version = _version(request(f"{url}/version", timeout=client.timeout, headers={}))
+        sent = {"user-agent": "vllm-advisor", **client.headers}
+        version = _version(request(f"{url}/version", timeout=client.timeout, headers=sent))
     except AdvisorError as error:
         notes.append(f"vLLM's version is not known: {error.what} ({error.where})")
     return _Served(max_model_len=length, root=root, version=version, notes=tuple(notes))

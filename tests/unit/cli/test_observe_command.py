@@ -46,6 +46,7 @@ def test_a_server_and_what_a_plan_would_change(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert re.search(r"200 requests ended in 16\.[678] min since the start: 0\.\d+ per", run.stdout)
     assert "now 2 GPUs h100-sxm" in run.stdout
+    assert "is assumed" not in run.stdout
     assert "planned 1 GPU" in run.stdout
     assert "saves $" in run.stdout
     assert f"wrote {file}; now: vllm-advisor plan {file}" in run.stderr
@@ -90,6 +91,7 @@ def test_a_plugin_that_says_what_the_engine_is() -> None:
         other = run_cli("observe", url, "--since-start", "-f", "json", "--gpu", "l40s")
     plan = json.loads(run.stdout)["plan"]
     assert (plan["gpu"], plan["gpus_now"], plan["gpus_planned"]) == ("h100-sxm", 2, 1)
+    assert not plan["gpus_assumed"]
     changed = {change["setting"]: change for change in plan["settings"]}
     assert (changed["max_num_seqs"]["now"], changed["max_num_seqs"]["planned"]) == ("256", 8)
     assert changed["tensor_parallel_size"]["planned"] == 1  # the plan leaves it at the default
@@ -145,6 +147,7 @@ def test_a_prometheus(tmp_path: Path) -> None:
         start = run_cli("observe", url, "--served-model", "tiny", "--since-start")
     assert run.returncode == 0, run.stderr
     assert "now 2 GPUs h100-sxm" in run.stdout  # one for each engine
+    assert "one GPU for each engine is assumed" in run.stdout
     assert "a:8000/0" in run.stdout
     slo = yaml.safe_load(file.read_text())["classes"][0]["slo"]
     assert set(slo) == {"ttft_ms", "itl_ms", "e2e_ms"}
