@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vllm_advisor.knowledge.overheads import memory_before_start
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import GIB, format_bytes
@@ -53,20 +52,12 @@ _ENOUGH = 2 * GIB  # growth after profiling that start-up logs show is below
 )
 def check(subject: Subject) -> Iterator[Fault]:
     """Add up what is left."""
-    node, settings, figures = subject.node, subject.settings, subject.figures
-    if node is None or settings is None or figures is None or figures.budget is None:
+    before, settings, figures = subject.before_start_bytes, subject.settings, subject.figures
+    if before is None or settings is None or figures is None or figures.budget is None:
         return
-    share, gpu = settings.gpu_memory_utilization, node.accelerator
+    share = settings.gpu_memory_utilization
     if share < _NEAR or settings.enforce_eager or settings.kv_cache_memory_bytes is not None:
         return
-    before = (
-        memory_before_start(
-            gpu.id,
-            tensor_parallel=settings.tensor_parallel_size > 1,
-            unified_memory=gpu.unified_memory,
-        ).size_bytes
-        + subject.logged_before_start
-    )
     total, requested = int(figures.budget.total.value), int(figures.budget.requested.value)
     left = total - requested - before
     if left >= _ENOUGH:

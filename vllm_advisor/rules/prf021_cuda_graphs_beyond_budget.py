@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vllm_advisor.knowledge.overheads import load_overheads, memory_before_start
+from vllm_advisor.knowledge.overheads import load_overheads
 from vllm_advisor.rules.protocol import Fault, Subject, rule
 from vllm_advisor.types.finding import Severity
 from vllm_advisor.units import format_bytes
@@ -52,8 +52,8 @@ _OFF = ("0", "false")
 )
 def check(subject: Subject) -> Iterator[Fault]:
     """Compare what is left with the graphs."""
-    node, settings, figures = subject.node, subject.settings, subject.figures
-    if node is None or settings is None or figures is None or figures.budget is None:
+    before, settings, figures = subject.before_start_bytes, subject.settings, subject.figures
+    if before is None or settings is None or figures is None or figures.budget is None:
         return
     if settings.enforce_eager or settings.kv_cache_memory_bytes is not None:
         return
@@ -61,16 +61,8 @@ def check(subject: Subject) -> Iterator[Fault]:
     switched_off = subject.command.env.get(_VARIABLE, "1").strip().lower() in _OFF
     if counted and not switched_off:
         return
-    budget, gpu = figures.budget, node.accelerator
+    budget = figures.budget
     graphs, total = int(budget.cuda_graphs.value), int(budget.total.value)
-    before = (
-        memory_before_start(
-            gpu.id,
-            tensor_parallel=settings.tensor_parallel_size > 1,
-            unified_memory=gpu.unified_memory,
-        ).size_bytes
-        + subject.logged_before_start
-    )
     left = total - int(budget.requested.value) - before
     if not graphs or left >= graphs:
         return

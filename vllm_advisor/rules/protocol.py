@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vllm_advisor.errors import AdvisorError
+from vllm_advisor.knowledge.overheads import memory_before_start
 from vllm_advisor.parse.deployed import Deployed, ServedInstance
 from vllm_advisor.parse.serve_command import ParsedCommand
 from vllm_advisor.sizing.measured_memory import logged_before_start
@@ -62,13 +63,16 @@ class Subject:
         return self.command.engine_args
 
     @property
-    def logged_before_start(self) -> int:
-        """Bytes that a calibration has more of what is gone before the start than is known."""
-        if self.overheads is None or self.settings is None:
-            return 0
-        return logged_before_start(
-            self.overheads.measured, tensor_parallel=self.settings.tensor_parallel_size > 1
+    def before_start_bytes(self) -> int | None:
+        """What is gone of the GPU before vLLM starts; what a calibration's log says wins."""
+        if self.node is None or self.settings is None:
+            return None
+        gpu, joined = self.node.accelerator, self.settings.tensor_parallel_size > 1
+        usual = memory_before_start(
+            gpu.id, tensor_parallel=joined, unified_memory=gpu.unified_memory
         )
+        measured = self.overheads.measured if self.overheads else None
+        return usual.size_bytes + logged_before_start(measured, tensor_parallel=joined)
 
     def place(self, *dests: str) -> Location:
         """Where the first of these flags that is given is written, else the command's place."""
